@@ -223,6 +223,22 @@ def severity(strength: float, *, one_decision: bool = False) -> HiddenWorld:
                        noise=lambda h, a, rng: rng.normal(0, 0.5, len(h)))  # fmt: skip
 
 
+def tired_two_decisions_later() -> HiddenWorld:
+    """An action pays unless it was taken two decisions before, when it costs more; the record shows the state only."""
+    level = [(s, last, second) for s in (0, 1) for last in (0, 1) for second in (0, 1)]
+    moves, pay = np.zeros((8, 2, 9)), np.zeros((8, 2))
+    for h, (s, last, second) in enumerate(level):
+        for a in (0, 1):
+            for to in (0, 1):
+                moves[h, a, level.index((to, a, last))] = 0.85 * (0.7 if to == s ^ a else 0.3)
+            moves[h, a, 8] = 0.15
+            pay[h, a] = 0.3 * s + a * (1.0 - 2.2 * second)
+    start = np.array([0.5 * (last == second == 0) for _, last, second in level])
+    return HiddenWorld("history: two before", "history", moves, pay, start, np.array([s for s, _, _ in level]),
+                       np.tile([0.75, 0.25], (8, 1)), np.tile([0.15, 0.85], (2, 1)), (-150.0, 150.0),
+                       noise=lambda h, a, rng: rng.normal(0, 0.3, len(h)))  # fmt: skip
+
+
 def aliased() -> HiddenWorld:
     """The machine with its wear shown as low or high only."""
     return replace(machine(), name="aliasing: machine", breaks="history", seen=np.arange(6) // 3,
@@ -296,7 +312,7 @@ def fixed_length(world: HiddenWorld, steps: int) -> HiddenWorld:
 def worlds() -> list[HiddenWorld]:
     """All, the clean ones first."""
     return [
-        random_world(), machine(), queue(), outliers(), tolerance(), repeated_action(),
+        random_world(), machine(), queue(), outliers(), tolerance(), repeated_action(), tired_two_decisions_later(),
         *(severity(g) for g in (1.2, 1.6, 2.5)), *(severity(g, one_decision=True) for g in (1.2, 1.6, 2.5)),
         aliased(), drifting(), repeated_people(), rare_loss(), cut_by_state(), wrong_propensities(),
         fixed_length(machine(), 5), fixed_length(queue(), 10), fixed_length(random_world(), 8),

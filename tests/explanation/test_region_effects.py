@@ -248,7 +248,7 @@ RULES = st.lists(
 def test_the_first_printed_rule_is_the_rule_that_was_counted(rules, shuffle):
     met = list(range(len(rules)))
     shuffle.shuffle(met)
-    order = printed_order(rules, np.array(met))
+    order = printed_order([[rule] for rule in rules], met)
     grid = np.stack(np.meshgrid(np.arange(9.0), np.arange(9.0)), axis=-1).reshape(-1, 2)
     printed, counted = first_match([rules[k] for k in order], grid), first_match(rules, grid)
     assert (np.where(printed >= 0, order[printed], -1) == counted).all()

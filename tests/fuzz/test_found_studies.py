@@ -35,6 +35,11 @@ FOUND = {
         options={"min_group": 2}, plans={"time_limit": 0.3, "max_rules": 2, "max_conditions": 1},
         extra={"described": True, "chance": True, "ruled": True, "ranged": True},
     ),
+    "rule plans in a table whose return is no outcome": Whole(
+        seed=1587382048, kind="table", features=True, verb="improve", names=("a", "b", "c", "d"),
+        options={}, plans={"time_limit": 0.3, "max_rules": 1},
+        extra={"include_return": False, "outcomes": 2, "coordinates": True, "mixed": True},
+    ),
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from benchmarks.logs.believe_worlds import (
     repeated_action,
     repeated_people,
     severity,
+    tired_two_decisions_later,
     tolerance,
     wrong_propensities,
 )
@@ -59,10 +60,25 @@ def test_a_past_that_no_deeper_state_mends_leaves_the_verdict_unknown():
 
 def test_where_the_past_matters_a_verdict_must_withstand_unrecorded_reasons_too():
     world = severity(2.5)
-    verdict, found = judged(world)
+    for episodes, seed, reason in (
+        (400, 3, "weak unrecorded reasons behind that would be enough"),
+        (1000, 1, "3 past decisions as part of the state do not mend that"),
+    ):
+        verdict, found = judged(world, episodes, seed)
+        assert found["history"].status == "failed"
+        assert verdict.direction == "unknown"  # a deeper state says "less", and the truth is more
+        assert reason in verdict.note
+
+
+def test_a_memory_that_skips_a_decision_does_not_turn_the_sign_round():
+    world = tired_two_decisions_later()
+    assert world.truth < 0
+    short, found = judged(world, 200)
     assert found["history"].status == "failed"
-    assert verdict.direction == "unknown"  # a deeper state says "less", and the truth is more
-    assert "weak unrecorded reasons behind that would be enough" in verdict.note
+    assert short.direction != "more"
+    verdict, _ = judged(world)
+    assert verdict.direction == "less"
+    assert verdict.pointwise.contains(world.truth)
 
 
 def test_a_world_that_changed_keeps_only_what_both_halves_say():

@@ -31,7 +31,7 @@ from polidiff.errors import ImproperPolicyError
 from polidiff.evaluation.exact import DENSE_UP_TO, ExactEvaluator
 from polidiff.explanation.words import rule_text
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.setting import Setting, told_outcomes
+from polidiff.frontier.setting import Setting
 from polidiff.frontier.visits import fundamental, switched_visits
 from polidiff.optimize import Clock
 from polidiff.policies import one_hot
@@ -300,8 +300,8 @@ class Adoption:
     def __init__(self, setting: Setting) -> None:
         problem, world = setting.problem, setting.world
         self.setting, self.problem = setting, problem
-        self.names = [outcome.name for outcome in told_outcomes(setting)]
-        tables = [world.rewards, *(world.outcome_table(outcome) for outcome in told_outcomes(setting))]
+        self.names = [outcome.name for outcome in world.told_outcomes]
+        tables = [world.rewards, *(world.outcome_table(outcome) for outcome in world.told_outcomes)]
         self.tables = np.stack(tables)
         self.dense = problem.n_states <= DENSE_UP_TO and bool((problem.base >= 0).all()) and problem.ends(problem.base)
         if self.dense:

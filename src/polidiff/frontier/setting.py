@@ -26,7 +26,6 @@ from polidiff.frontier.sparse_solver import PAIRS_OF_SWEEPS
 from polidiff.options import Unit
 from polidiff.policies import PolicyLike, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.records.outcome import Outcome
 from polidiff.records.parse import Guard, parse_guard
 from polidiff.surrogates.record import change_costs, frozen_states
 from polidiff.worlds.checks import reachable_from
@@ -198,16 +197,10 @@ class Evaluated:
     outcomes: dict[str, FloatArray]  # name -> (n,), the return among them
 
 
-def told_outcomes(setting: Setting) -> tuple[Outcome, ...]:
-    """The outcomes of the world, the return among them."""
-    world = setting.world
-    return world.outcomes if world.return_outcome in world.outcomes else (world.return_outcome, *world.outcomes)
-
-
 def evaluate_plans(setting: Setting, actions: IntArray) -> Evaluated:
     """Exact changes, return and outcomes of deterministic plans (n, S), neighbours in the list differing little."""
     world, states = setting.world, np.arange(setting.world.n_states)
-    gains = {outcome.name: world.outcome_table(outcome) for outcome in told_outcomes(setting)}
+    gains = {outcome.name: world.outcome_table(outcome) for outcome in world.told_outcomes}
     measured = np.stack([setting.cost, world.rewards, *gains.values()])
     kept, sums = actions.copy(), np.zeros((len(measured), len(actions)))
     visited = _Visits(setting)

@@ -35,7 +35,6 @@ from polidiff.frontier.setting import (
     check_agreement,
     evaluate_plans,
     prepare,
-    told_outcomes,
 )
 from polidiff.frontier.solve import Effort, Solved, solve_frontier
 from polidiff.frontier.states import solve_states
@@ -208,7 +207,7 @@ def _frontier(
         gap=solved.gap,
         unit=options.unit,
         budget=options.budget,
-        outcomes=told_outcomes(setting),
+        outcomes=setting.world.told_outcomes,
         current_return=setting.starting_return,
         optimum=float(solved.hull.returns[-1]),
         world=summary(setting.world),

@@ -104,6 +104,11 @@ class TabularMDP:
         """Names of the states."""
         return self._states if self._states is not None else tuple(f"s{s}" for s in range(self.n_states))
 
+    @property
+    def told_outcomes(self) -> tuple[Outcome, ...]:
+        """The outcomes, the return among them: plans are told with it, because it is what they improve."""
+        return self.outcomes if self.return_outcome in self.outcomes else (self.return_outcome, *self.outcomes)
+
     @cached_property
     def cumulative(self) -> FloatArray:
         """Running sum over all entries of `transitions`, for sampling rows by inversion."""

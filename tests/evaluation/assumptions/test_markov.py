@@ -2,8 +2,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from polidiff.evaluation.assumptions.history import REJECTED, deepen, history_p_value, previous_row, transitions_of
+from polidiff.evaluation.assumptions.history import (
+    REJECTED,
+    deepen,
+    earlier_actions_p_value,
+    history_p_value,
+    previous_row,
+    transitions_of,
+)
 from polidiff.evaluation.assumptions.log_checks import history_check
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
 from polidiff.evaluation.logged.counts import FixedLength
@@ -52,6 +60,41 @@ def test_clean_logs_alarm_rarely():
     ]
     assert np.mean(np.array(p_values) < 0.01) <= 0.02
     assert min(p_values) > REJECTED / 10
+
+
+def test_actions_so_far_alarm_as_rarely_as_they_say():
+    p_values = [
+        earlier_actions_p_value(transitions_of(played(60, np.random.default_rng(seed), remembers=False)))
+        for seed in range(600)
+    ]
+    assert np.mean(np.array(p_values) < 0.05) <= 0.07  # 600 times .05 is 30, give or take 11
+    assert np.mean(np.array(p_values) < 0.005) <= 0.012
+
+
+def test_the_covariance_of_actions_so_far_is_that_of_a_loop():
+    rows = played(30, np.random.default_rng(3), remembers=True, length=4)
+    gains = rows.gains + (rows.states == 1)[:, None]
+    rows = replace(rows, gains=gains)
+    worth = {s: rows.to_come()[rows.states == s, 0].mean() for s in range(3)} | {-2: 0.0}
+    records = []
+    for i in range(len(rows.actions)):
+        step, first = i % 4, i - i % 4
+        if step and rows.follow[i] >= -1:
+            own = rows.actions[first:i]
+            second = rows.actions[i - 2] if step > 1 else None
+            after = worth[rows.states[rows.follow[i]]] if rows.follow[i] >= 0 else 0.0
+            past = [np.mean(own == 0), np.mean(own == 1), second == 0, second == 1]
+            records.append(((rows.states[i], rows.actions[i]), np.array(past, dtype=float), gains[i, 0] + after))
+    low, high = np.quantile([y for *_, y in records], [0.01, 0.99])
+    total, variance = np.zeros(4), np.zeros(4)
+    for key in {key for key, *_ in records}:
+        x = np.array([x for other, x, _ in records if other == key])
+        y = np.clip([y for other, _, y in records if other == key], low, high)
+        x, y = x - x.mean(axis=0), y - y.mean()
+        total += x.T @ y
+        variance += (x**2).sum(axis=0) * (y**2).sum() / (len(y) - 1)
+    by_loop = 4 * 2 * stats.norm.sf((np.abs(total) / np.sqrt(variance)).max())
+    assert earlier_actions_p_value(transitions_of(rows)) == pytest.approx(min(1.0, by_loop))
 
 
 def test_a_clean_log_is_not_deepened():

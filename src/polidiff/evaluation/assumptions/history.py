@@ -15,10 +15,19 @@ given the margins, exactly and however thin the table; so is the variance (Halda
 
 .. math:: \operatorname{var} X^2 = \frac{2N}{N-3} (v_1 - w_1)(v_2 - w_2) + \frac{N^2}{N-1} w_1 w_2 .
 
-The sum is compared with the gamma distribution of the same mean and variance. Where it rejects, the state is deepened
-by past decisions, :math:`(s_t;\, s_{t-1}, a_{t-1})`, and so on until the test is quiet. A deeper state cures what the
-past explains. It does not cure reasons that were never recorded: under those the test falls quiet as well, so the first
-rejection is always told.
+The sum is compared with the gamma distribution of the same mean and variance. What lies further back, and a hidden
+cause that stays with a person and moves what they get, hardly shows in the decision before. Both show in the actions so
+far: within the rows c of a state and an action,
+
+.. math:: T = \sum_c \sum_{i \in c} (h_i - \bar h_c)(y_i - \bar y_c), \qquad
+          \operatorname{var} T = \sum_c \frac{H_c Y_c}{n_c - 1},
+
+with h whether an action was taken two decisions before, or its share so far, y what the decision brings and leads to,
+and H, Y their sums of squares (Mantel 1963).
+
+Where a test rejects, the state is deepened by past decisions, :math:`(s_t;\, s_{t-1}, a_{t-1})`, and so on until the
+test is quiet. A deeper state cures what the past explains. It does not cure reasons that were never recorded: under
+those the test falls quiet as well, so the first rejection is always told.
 
 Where episodes last a fixed number of decisions, what ends them is how many there were, which no past of few decisions
 tells. The last decision of such an episode is a stratum of its own, the number of decisions so far becomes part of the
@@ -43,13 +52,21 @@ REJECTED = 0.001  # below this an assumption has failed
 DOUBTED = 0.0025  # below this it is doubtful; five tests at this level alarm in at most 1.25 % of clean logs
 CHANCE = 1e-6  # below this it is no chance that all of the longest episodes end where they do
 MOST_COPIES = 3_000_000  # rows × steps up to which decisions are counted together whenever they are made
-MOSTLY = 0.9  # share of the chance of a false alarm that the decision before has, where the number of them is asked too
+BEFORE, SO_FAR, HOW_MANY = (
+    0.7,
+    0.2,
+    0.1,
+)  # shares of the chance of a false alarm: the decision before, all, their number
+MOST_SUMMED = 20_000  # rows of which the actions so far are looked at
+MOST_ACTIONS = 10  # that are looked for among those so far, the most frequent
+EXTREME = 0.01  # share of what decisions bring, at either end, that counts as what is less extreme
 ALIKE = 0.01  # above this, last decisions are taken to pay as earlier ones do
 DEEPEST = 3  # past decisions that a state may be deepened by
 UNEXPLAINED = 0.05  # decisions that depend on a deeper past than the state holds, at this level, have other reasons
 OFTEN = 10  # rows that a past must have to become a state of its own
 RARE = 5  # levels of a stratum with fewer rows are merged: they cannot speak, and cost power
 FEWEST = 5  # rows of a stratum that is looked at
+ROUNDING = 1e-12  # of the product of two sums of squares: nothing varies
 BINS = 3  # of a response with many values, within its stratum
 
 
@@ -276,12 +293,49 @@ def transitions_of(rows: LoggedRows) -> Transitions:
 
 
 def history_p_value(transitions: Transitions) -> float:
-    """P-value of "what follows a decision depends on the decision before", or on how many there were in timed logs."""
-    before = previous_row(transitions.rows)
-    p_value = transitions.p_value(np.where(before >= 0, transitions.pair[before], -1))
-    if not transitions.timed:
-        return p_value
-    return min(1.0, p_value / MOSTLY, transitions.p_value(transitions.rows.step) / (1 - MOSTLY))
+    """P-value of "what follows depends on earlier decisions", or in timed logs on how many there were."""
+    before, pair = previous_row(transitions.rows), transitions.pair
+    found = [
+        transitions.p_value(np.where(before >= 0, pair[before], -1)) / BEFORE,
+        earlier_actions_p_value(transitions) / SO_FAR,
+    ]
+    if transitions.timed:
+        found.append(transitions.p_value(transitions.rows.step) / HOW_MANY)
+    return min(1.0, *found)
+
+
+def earlier_actions_p_value(transitions: Transitions) -> float:
+    """P-value of "what a decision brings and leads to goes with the actions taken so far", given state and action."""
+    rows, step, shown = transitions.rows, transitions.rows.step, transitions.shown
+    every = -(-len(step) // MOST_SUMMED)
+    use = np.flatnonzero((step > 0) & (rows.follow >= -1) & (rows.episode % every == 0))
+    if not len(use):
+        return 1.0
+    worth = [
+        np.append(np.bincount(shown, column) / np.maximum(np.bincount(shown), 1), 0.0) for column in rows.to_come().T
+    ]
+    after = np.where(rows.follow[use] >= 0, np.append(shown, 0)[rows.follow[use]], -1)
+    ahead = rows.gains[use] + np.column_stack(worth)[after]
+    ahead = np.clip(ahead, *np.quantile(ahead, (EXTREME, 1 - EXTREME), axis=0))
+    often = np.argsort(-np.bincount(rows.actions), kind="stable")[:MOST_ACTIONS]
+    taken = (rows.actions[:, None] == often).astype(np.float64)
+    so_far = np.cumsum(taken, axis=0) - taken
+    so_far = (so_far - so_far[rows.first][rows.episode])[use] / step[use, None]
+    before = previous_row(rows)
+    second = np.where(before[use] >= 0, before[before[use]], -1)
+    past = np.column_stack([so_far, np.where(second[:, None] >= 0, taken[second], 0.0)])
+    number, _, size = _distinct(transitions.stratum[use])
+    off = [_off_means(part, number, size) for part in (past, ahead)]
+    squares = [np.column_stack([np.bincount(number, column**2) for column in part.T]) for part in off]
+    variance = (squares[0] / np.maximum(size - 1, 1)[:, None]).T @ squares[1]
+    some = variance > ROUNDING * np.outer(squares[0].sum(axis=0), squares[1].sum(axis=0))
+    distance = np.abs(off[0].T @ off[1])[some] / np.sqrt(variance[some])
+    return min(1.0, 2 * len(distance) * float(stats.norm.sf(distance.max(initial=0.0))))
+
+
+def _off_means(values: FloatArray, stratum: IntArray, size: IntArray) -> FloatArray:
+    """Columns (n, d) less their means in each stratum."""
+    return np.column_stack([column - (np.bincount(stratum, column) / size)[stratum] for column in values.T])
 
 
 def ends_by_length(transitions: Transitions) -> bool:

@@ -59,7 +59,7 @@ def not_testable(name: str, reason: str) -> Assumption:
 
 
 def history_check(deepened: Deepened) -> Assumption:
-    """Whether what follows a decision depends on the decision before it, and whether a deeper state mends that."""
+    """Whether what follows a decision depends on earlier ones, and whether a deeper state mends that."""
     first = deepened.p_values[0]
     if deepened.depth == 0:
         mended = "Verdicts may be too sure if the past still matters." if first < DOUBTED else ""
@@ -74,12 +74,15 @@ def history_check(deepened: Deepened) -> Assumption:
         mended = f"Even {deepened.depth} decisions before as part of the state do not mend it: verdicts are unknown."
     if deepened.steps > 1:
         mended = f"The number of decisions so far counts as part of the state: it says when an episode ends. {mended}"
-    what = "what comes next depends on the decision before"
+    what = "what comes next depends on earlier decisions"
     detail = shown(first, what if deepened.steps == 1 else f"{what}, or on how many there were")
     return Assumption("history", _HISTORY, status_of(first), detail, mended.strip(), first)
 
 
-_HISTORY = "next state and outcomes against the decision before, given state and action (pooled chi-square)"
+_HISTORY = (
+    "next state and outcomes against the decision before (pooled chi-square), and what a decision brings and leads to "
+    "against the actions so far (covariance), given state and action"
+)
 
 
 def drift_check(transitions: Transitions) -> Assumption:

@@ -58,9 +58,9 @@ def improve_with_rules(surrogate: Surrogate, options: ImproveOptions) -> Frontie
         raise InfeasibleError(_not_kept(world, limits, most))
     frame, warnings = _frame(surrogate, problem, marks, options)
     stopped = (STOPPED,) if clock.stopped else ()
-    plans = _plans(frame, marks, proofs, stopped)
+    plans = _plans(frame, marks, proofs)
     if plans[0].rules:  # the current policy breaks a limit
-        now = make_plan(frame, marks.current, marks.current.expected_return, stopped)
+        now = make_plan(frame, marks.current, marks.current.expected_return)
         plans = (replace(now, breaks=broken_limits(world, table, limits)), *plans)
     if limits:
         plans = tuple(replace(plan, share=None) for plan in plans)  # how far limits let a plan go is not worked out
@@ -71,7 +71,7 @@ def improve_with_rules(surrogate: Surrogate, options: ImproveOptions) -> Frontie
         ledger=None,
         gap=max(plan.gap for plan in plans),
         unit="rules",
-        outcomes=world.outcomes,
+        outcomes=world.told_outcomes,
         current_return=marks.current.expected_return,
         optimum=marks.ceiling,
         world=summary(world),
@@ -133,11 +133,11 @@ def _best_reached(world: TabularMDP, limit: Limit) -> str:
     return f"{(value if '>' in limit.text else -value) + 0.0:.6g} for {limit.text!r}"
 
 
-def _plans(frame: Frame, marks: Landmarks, proofs: Sequence[Bound], warnings: tuple[str, ...]) -> tuple[Plan, ...]:
+def _plans(frame: Frame, marks: Landmarks, proofs: Sequence[Bound]) -> tuple[Plan, ...]:
     """A plan for every number of rules that gains over fewer."""
     returns = [-np.inf, *(proof.best.expected_return for proof in proofs)]
     return tuple(
-        make_plan(frame, proof.best, proof.value, warnings)
+        make_plan(frame, proof.best, proof.value)
         for before, proof in zip(returns, proofs, strict=False)
         if proof.best.expected_return > before + (marks.tolerance if proof is not proofs[0] else 0.0)
     )

@@ -36,7 +36,7 @@ class Frame:
     told: BoolArray | None = None  # (S,) states about which rules must tell the truth; None: not about its features
 
 
-def make_plan(frame: Frame, scored: Scored, bound: float, warnings: tuple[str, ...] = ()) -> Plan:
+def make_plan(frame: Frame, scored: Scored, bound: float) -> Plan:
     """The plan of a rule list, evaluated exactly in the world."""
     world = frame.world
     acts = acting(frame.problem, scored.rules)
@@ -50,8 +50,7 @@ def make_plan(frame: Frame, scored: Scored, bound: float, warnings: tuple[str, .
     patch = _patch(frame, scored.rules, acts)
     policy = patch.apply(as_policy(frame.current, n_actions=world.n_actions, n_states=world.n_states))
     reach = frame.optimum - frame.current_return
-    outcomes = {o.name: float(visits @ (table * world.outcome_table(o)).sum(axis=1)) for o in world.outcomes}
-    outcomes.setdefault(world.return_outcome.name, total)
+    outcomes = {o.name: float(visits @ (table * world.outcome_table(o)).sum(axis=1)) for o in world.told_outcomes}
     return Plan(
         changes=float(visits @ (0.5 * np.abs(table - frame.problem.moves.current).sum(axis=1))),
         expected_return=total,
@@ -64,7 +63,6 @@ def make_plan(frame: Frame, scored: Scored, bound: float, warnings: tuple[str, .
         literals=scored.literals,
         share=(total - frame.current_return) / reach if reach > 0 else None,
         applicable=_overall(frame, scored.rules, visits),
-        warnings=warnings,
         policy=policy,
     )
 
