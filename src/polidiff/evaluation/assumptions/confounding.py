@@ -37,6 +37,7 @@ PIECES = 8  # parts of equal size in which the outcomes of one move are kept
 STEPS = 100
 SETTLED = 1e-6  # of values, where nothing else is asked for
 SLOWLY = 0.6  # share of an error that a step leaves, above which the step itself is worked out anew
+NEARLY = 0.1  # share of the distance from 0 that is left where a line between places a few apart tells the rest
 ENOUGH = 5e-2  # share of the distance from 0 within which an end must be known to tell where it meets 0
 
 
@@ -298,13 +299,10 @@ def lower_differences(compared: Comparison, gamma: float, kind: Kind = "every") 
 
 def _errors(draws: Draws, influence: FloatArray) -> FloatArray:
     """(q,) standard error of sums over pairs of the means of influences (q, m)."""
-    size, visits = draws.visits.size, np.maximum(draws.visits.ravel(), 1.0)
-    errors = []
-    for part in influence:
-        mean = np.bincount(draws.pair, draws.chance * part, size)
-        spread = np.bincount(draws.pair, draws.chance * (part - mean[draws.pair]) ** 2, size)
-        errors.append(float(np.sqrt((spread / visits).sum())))
-    return np.array(errors)
+    begin = np.flatnonzero(np.diff(draws.pair, prepend=-1))
+    visits, weighted = draws.visits.ravel()[draws.pair[begin]], draws.chance * influence
+    mean, square = (np.add.reduceat(part, begin, axis=1) for part in (weighted, weighted * influence))
+    return np.asarray(np.sqrt((np.maximum(square - mean**2, 0.0) / visits).sum(axis=1)))
 
 
 def holds_up_to(compared: Comparison, edge: FloatArray, quantile: float) -> list[tuple[float, float]]:
@@ -351,6 +349,8 @@ def crossing(distance: Callable[[float], FloatArray], edge: FloatArray, least: F
         place = min(low + FIRST, high - 1)
         while high - low > 1:
             low, high = (place, high) if at(place)[q] > 0 else (low, place)
+            if high < len(GRID) and high - low <= 3 and abs(at(place)[q]) <= NEARLY * edge[q] and low in known:
+                break
             near = sorted(known, key=lambda p: (p != high, abs(p - low)))[:2]
             aim = _meets(*(part for p in near for part in (steps[p], known[p][q])))
             place = int(np.clip(np.searchsorted(steps, aim), low + 1, high - 1))

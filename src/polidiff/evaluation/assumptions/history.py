@@ -57,8 +57,8 @@ BEFORE, SO_FAR, HOW_MANY = (
     0.2,
     0.1,
 )  # shares of the chance of a false alarm: the decision before, all, their number
-MOST_SUMMED = 20_000  # rows of which the actions so far are looked at
-MOST_ACTIONS = 10  # that are looked for among those so far, the most frequent
+MOST_SUMMED = 10_000  # rows of which the actions so far are looked at
+MOST_ACTIONS = 5  # that are looked for among those so far, the most frequent
 EXTREME = 0.01  # share of what decisions bring, at either end, that counts as what is less extreme
 ALIKE = 0.01  # above this, last decisions are taken to pay as earlier ones do
 DEEPEST = 3  # past decisions that a state may be deepened by
@@ -306,14 +306,14 @@ def history_p_value(transitions: Transitions) -> float:
 
 def earlier_actions_p_value(transitions: Transitions) -> float:
     """P-value of "what a decision brings and leads to goes with the actions taken so far", given state and action."""
-    rows, step, shown = transitions.rows, transitions.rows.step, transitions.shown
-    every = -(-len(step) // MOST_SUMMED)
-    use = np.flatnonzero((step > 0) & (rows.follow >= -1) & (rows.episode % every == 0))
+    some = transitions.rows.episode % -(-len(transitions.shown) // MOST_SUMMED) == 0
+    rows, shown, stratum = transitions.rows.some(some), transitions.shown[some], transitions.stratum[some]
+    step, before = rows.step, previous_row(rows)
+    use = np.flatnonzero((step > 0) & (rows.follow >= -1))
     if not len(use):
         return 1.0
-    worth = [
-        np.append(np.bincount(shown, column) / np.maximum(np.bincount(shown), 1), 0.0) for column in rows.to_come().T
-    ]
+    met = np.maximum(np.bincount(shown), 1)
+    worth = [np.append(np.bincount(shown, column) / met, 0.0) for column in rows.to_come().T]
     after = np.where(rows.follow[use] >= 0, np.append(shown, 0)[rows.follow[use]], -1)
     ahead = rows.gains[use] + np.column_stack(worth)[after]
     ahead = np.clip(ahead, *np.quantile(ahead, (EXTREME, 1 - EXTREME), axis=0))
@@ -321,15 +321,14 @@ def earlier_actions_p_value(transitions: Transitions) -> float:
     taken = (rows.actions[:, None] == often).astype(np.float64)
     so_far = np.cumsum(taken, axis=0) - taken
     so_far = (so_far - so_far[rows.first][rows.episode])[use] / step[use, None]
-    before = previous_row(rows)
     second = np.where(before[use] >= 0, before[before[use]], -1)
     past = np.column_stack([so_far, np.where(second[:, None] >= 0, taken[second], 0.0)])
-    number, _, size = _distinct(transitions.stratum[use])
+    number, _, size = _distinct(stratum[use])
     off = [_off_means(part, number, size) for part in (past, ahead)]
     squares = [np.column_stack([np.bincount(number, column**2) for column in part.T]) for part in off]
     variance = (squares[0] / np.maximum(size - 1, 1)[:, None]).T @ squares[1]
-    some = variance > ROUNDING * np.outer(squares[0].sum(axis=0), squares[1].sum(axis=0))
-    distance = np.abs(off[0].T @ off[1])[some] / np.sqrt(variance[some])
+    varied = variance > ROUNDING * np.outer(squares[0].sum(axis=0), squares[1].sum(axis=0))
+    distance = np.abs(off[0].T @ off[1])[varied] / np.sqrt(variance[varied])
     return min(1.0, 2 * len(distance) * float(stats.norm.sf(distance.max(initial=0.0))))
 
 

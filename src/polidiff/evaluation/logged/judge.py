@@ -56,7 +56,7 @@ from polidiff.worlds.log_rows import EpisodeRows, LoggedRows
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
-MOST_TESTED = 50_000  # rows; more show nothing that matters and take time
+MOST_TESTED = 30_000  # rows; more show nothing that matters and take time
 NAMES = ("history", "drift", "independence", "propensities", "cut episodes")
 _ASSESSED: WeakKeyDictionary[object, Assessment] = WeakKeyDictionary()  # one log is judged many times
 DRIFTED = "early and late episodes of the log do not say the same"
