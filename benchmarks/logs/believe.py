@@ -25,9 +25,9 @@ from benchmarks.logs.scores import by_hand, regressed
 from polidiff import Log
 from polidiff.evaluation.assumptions.confounding import Comparison, Draws, Moves, lower_differences
 from polidiff.evaluation.logged.bounds import PolicyBounds, bound_policy
-from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.compare import judge_log
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.judge import assess
+from polidiff.evaluation.logged.judge import Question, assess
 from polidiff.evaluation.logged.model import Starts, split_policy
 from polidiff.evaluation.scores.decisions import decisions_of
 from polidiff.evaluation.scores.difference import ScoreIntervals
@@ -113,7 +113,7 @@ def believe_features(world: feature_worlds.World, episodes: int, repetitions: in
 
 def _judged(log: Log, proposed: Any, peers: dict[str, tuple[ScoreIntervals, float]]) -> Judged:
     began = time.process_time()
-    found = compare_log(log, "log", proposed)
+    found = judge_log(log, Question("log", proposed))
     return Judged(log, found.verdicts[0][0], found.assumptions, peers, time.process_time() - began)
 
 

@@ -24,9 +24,8 @@ from polidiff.evaluation.scores.difference import (
     repeated_scores,
     score_intervals,
 )
-from polidiff.evaluation.scores.episodes import following, policy_values, running_products, told
+from polidiff.evaluation.scores.episodes import FittedRows, running_products
 from polidiff.evaluation.scores.propensity import Propensity
-from polidiff.evaluation.scores.regression import design_of
 from polidiff.records.arrays import FloatArray
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -90,11 +89,8 @@ def by_hand(
 
 def regressed(decisions: Decisions, policy: FloatArray) -> FloatArray:
     """(n, A) values of a policy, from half of the episodes."""
-    x, half = np.column_stack([decisions.x, decisions.step]), decisions.unit % 2 == 0
-    fitted = replace(decisions.some(half), x=x[half])
-    design = design_of(fitted.x, fitted.actions, decisions.n_actions)
-    model = policy_values(design, fitted, following(policy[half]), 0, fitted.unit % 2 == 0, 1.0)
-    return np.asarray(told(design, x, model))
+    decisions = replace(decisions, x=np.column_stack([decisions.x, decisions.step]))
+    return FittedRows.of(decisions, decisions.unit % 2 == 0, discount=1.0, seed=0).under(policy, 0, decisions.x)
 
 
 def features(world: World, episodes: int, logs: int, seed: int) -> dict[str, dict[str, float] | float | str | int]:

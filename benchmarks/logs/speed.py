@@ -22,9 +22,9 @@ from benchmarks.scale.generator import COLUMNS as GENERATED
 from benchmarks.scale.generator import write_log
 from benchmarks.scale.study import AGAIN, BARE, COUNTS, repeated
 from polidiff import Log, Outcome
-from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.compare import judge_log
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.judge import assess
+from polidiff.evaluation.logged.judge import Question, assess
 from polidiff.evaluation.logged.model import bootstrap_values, split_policy
 from polidiff.records.explanation import Verdict
 
@@ -185,7 +185,7 @@ def doubt(smoke: bool) -> list[dict[str, Any]]:
 
 
 def _verdicts(log: Log, pair: tuple[Any, Any], lines: bool) -> Sequence[Verdict]:
-    return compare_log(log, *pair, lines=lines).verdicts[0]
+    return judge_log(log, Question(*pair, lines=lines)).verdicts[0]
 
 
 def _doubted_logs(smoke: bool) -> list[tuple[str, Callable[[], Log], tuple[Any, Any]]]:

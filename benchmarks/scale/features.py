@@ -12,7 +12,8 @@ from benchmarks.logs.plans import navigation_log
 from benchmarks.scale.study import measured
 from polidiff import evaluate
 from polidiff.domains import navigation
-from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.compare import judge_log
+from polidiff.evaluation.logged.judge import Question
 
 COLUMNS: dict[str, Any] = {
     "state": ["pressure", "lactate", "age", "dose"],
@@ -83,7 +84,7 @@ def held_cover(episodes: int, exploring: float, repetitions: int, *, seed: int) 
         rows = navigation_log(episodes, exploring, seed + repetition).check.rows
         for share in HELD:
             log = navigation_log(episodes, exploring, seed + repetition, max_rows=int(rows * share))
-            verdicts = compare_log(log, *policies).verdicts[0]
+            verdicts = judge_log(log, Question(*policies)).verdicts[0]
             ends[share].append([(v.pointwise.low, v.pointwise.high) for v in verdicts])
     found: dict[str, Any] = {"episodes": episodes, "random actions": exploring, "repetitions": repetitions}
     for share, told in ends.items():

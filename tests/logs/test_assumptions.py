@@ -20,13 +20,13 @@ from benchmarks.logs.believe_worlds import (
     wrong_propensities,
 )
 from polidiff import Log, evaluate, explain, improve, load
-from polidiff.evaluation.logged.compare import compare_log, jackknife
-from polidiff.evaluation.logged.judge import assess
+from polidiff.evaluation.logged.compare import jackknife, judge_log
+from polidiff.evaluation.logged.judge import Question, assess
 
 
 def judged(world, episodes=1000, seed=1, **options):
     log = as_log(world, world.rows(episodes, np.random.default_rng(seed)), **options)
-    found = compare_log(log, "log", world.proposed)
+    found = judge_log(log, Question("log", world.proposed))
     return found.verdicts[0][0], {a.name: a for a in found.assumptions}
 
 
@@ -199,7 +199,9 @@ def test_evaluate_knows_the_past_too():
 def test_intervals_without_lines_are_the_same():
     world = repeated_action()
     log = as_log(world, world.rows(300, np.random.default_rng(7)))
-    told, bare = (compare_log(log, "log", world.proposed, lines=lines).verdicts[0][0] for lines in (True, False))
+    told, bare = (
+        judge_log(log, Question("log", world.proposed, lines=lines)).verdicts[0][0] for lines in (True, False)
+    )
     assert told.rests_on
     assert bare == replace(told, rests_on=None, holds_up_to=None)
 

@@ -12,9 +12,10 @@ from polidiff import Log, Outcome, evaluate, improve
 from polidiff.errors import InvalidLogError
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.log import evaluate_log
-from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.compare import judge_log
 from polidiff.evaluation.logged.counted_log import counted_log
 from polidiff.evaluation.logged.counts import BLOCKS
+from polidiff.evaluation.logged.judge import Question
 from polidiff.evaluation.logged.plan import choose_and_judge, learned_candidate
 from polidiff.evaluation.logged.policies import logging_policy, row_chances
 from polidiff.records.rule import Condition, Rule
@@ -60,7 +61,7 @@ def test_regions_are_cells_of_their_own(walk, even):
 
 
 def test_verdicts_from_features_have_the_right_direction(walk, even):
-    verdict = compare_log(measured(walk, even, 2000, 1), "log", keen_on_features).verdicts[0][0]
+    verdict = judge_log(measured(walk, even, 2000, 1), Question("log", keen_on_features)).verdicts[0][0]
     assert (verdict.outcome, verdict.direction) == ("paid", "more")
 
 

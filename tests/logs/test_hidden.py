@@ -8,7 +8,8 @@ import pytest
 
 from polidiff import Log, explain
 from polidiff.domains import navigation
-from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.compare import judge_log
+from polidiff.evaluation.logged.judge import Question
 from tests.logs.test_explain_and_improve import navigation_log
 
 TRUTH = {"return": 12.001, "stay": -8.5}  # exact, from the table of the task
@@ -18,7 +19,7 @@ TRUTH = {"return": 12.001, "stay": -8.5}  # exact, from the table of the task
 def test_a_log_that_does_not_follow_a_policy_to_its_end_gives_no_verdict():
     """One decision in three is random: next to no episode follows the proposed policy to its end."""
     log = navigation_log(800, 0.3, 907)
-    judged = compare_log(log, navigation.current, navigation.proposed_2).verdicts[0]
+    judged = judge_log(log, Question(navigation.current, navigation.proposed_2)).verdicts[0]
     assert [v.direction for v in judged] == ["unknown", "unknown"]
     assert all("does not follow a policy that far" in v.note for v in judged)
     assert all(v.difference.contains(0.0) for v in judged)

@@ -8,7 +8,8 @@ import pytest
 
 from polidiff import Log, as_policy, evaluate, explain
 from polidiff.errors import InvalidPolicyError
-from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.compare import judge_log
+from polidiff.evaluation.logged.judge import Question
 from polidiff.evaluation.logged.policies import as_log_policy
 
 NAMES = {"state": ["x", "sex"], "action": "arm", "reward": "well"}
@@ -55,9 +56,9 @@ def test_a_column_of_advice_is_the_policy_that_gave_it():
 @pytest.mark.parametrize("state", ["s", ["x"]])
 def test_advice_over_several_steps_is_followed_in_discrete_states_and_in_features(state):
     log = Log(visits(), state=state, **EPISODES)
-    by_column = compare_log(log, "log", "column:advice")
+    by_column = judge_log(log, Question("log", "column:advice"))
     follow = np.array([0, 1, 0, 1]) if state == "s" else (lambda x: (x[:, 0] % 2).astype(int))
-    by_rule = compare_log(log, "log", follow)
+    by_rule = judge_log(log, Question("log", follow))
     assert [v.difference for v in by_column.verdicts[0]] == [v.difference for v in by_rule.verdicts[0]]
 
 

@@ -12,7 +12,7 @@ from polidiff.errors import InvalidOptionError, InvalidPolicyError
 from polidiff.evaluation.assumptions.confounding import lower_differences
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.log import evaluate_log
-from polidiff.evaluation.logged.compare import StateJudge, compare_log
+from polidiff.evaluation.logged.compare import StateJudge, judge_log
 from polidiff.evaluation.logged.judge import Question
 from polidiff.evaluation.logged.policies import wrote_the_log
 from polidiff.worlds.log_converters import simulated_log
@@ -20,7 +20,7 @@ from polidiff.worlds.log_converters import simulated_log
 
 def test_clear_differences_have_a_direction_and_a_valence(walk, even, keen):
     log = simulated_log(walk, even, 3000, seed=1)
-    verdicts = compare_log(log, even, keen).verdicts[0]
+    verdicts = judge_log(log, Question(even, keen)).verdicts[0]
     assert (verdicts[0].outcome, verdicts[0].direction, verdicts[0].valence) == ("paid", "more", "better")
     truth = [(keen, 0), (even, 0)]
     values = [walk.initial @ exact_evaluator(walk, t).values(outcome_tensor(walk))[:, k] for t, k in truth]
@@ -31,7 +31,7 @@ def test_clear_differences_have_a_direction_and_a_valence(walk, even, keen):
 def test_what_nobody_tried_is_unknown_and_named():
     frame = pl.DataFrame({"s": ["calm", "ill"] * 50, "a": ["wait"] * 100, "r": [1.0, 0.0] * 50})
     log = Log(frame, state="s", action="a", reward="r", actions=["wait", "treat"], return_range=(0, 1))
-    verdict = compare_log(log, "log", np.array([0, 1])).verdicts[0][0]
+    verdict = judge_log(log, Question("log", np.array([0, 1]))).verdicts[0][0]
     assert verdict.direction == "unknown"
     assert verdict.unsupported == pytest.approx(0.5)
     assert verdict.note == ("nobody has tried 'treat' in 'ill'; 50 % of the proposed policy's episodes meet such a gap")
@@ -42,7 +42,7 @@ def test_what_nobody_tried_is_unknown_and_named():
 def test_without_a_declared_range_a_gap_has_no_interval():
     frame = pl.DataFrame({"s": [0, 1] * 50, "a": [0] * 100, "r": [1.0, 0.0] * 50})
     log = Log(frame, state="s", action="a", reward="r", actions=2)
-    verdict = compare_log(log, "log", np.array([0, 1])).verdicts[0][0]
+    verdict = judge_log(log, Question("log", np.array([0, 1]))).verdicts[0][0]
     assert (verdict.direction, verdict.difference.low, verdict.difference.high) == ("unknown", -np.inf, np.inf)
     assert verdict.note.endswith("and 'return' has no declared range that would bound it")
 
@@ -51,7 +51,7 @@ def test_an_action_the_log_does_not_know_must_be_declared():
     frame = pl.DataFrame({"s": [0, 1] * 5, "a": [0, 1] * 5, "r": [1.0] * 10})
     log = Log(frame, state="s", action="a", reward="r", return_range=(0, 1))
     with pytest.raises(InvalidPolicyError, match=r"Log\(\.\.\., actions=3\) declares actions that nobody has tried"):
-        compare_log(log, "log", np.array([0, 2]))
+        judge_log(log, Question("log", np.array([0, 2])))
 
 
 def test_the_policy_that_wrote_the_log_is_recognised_and_another_is_not(walk, even, keen, walk_log):
@@ -61,7 +61,7 @@ def test_the_policy_that_wrote_the_log_is_recognised_and_another_is_not(walk, ev
     assert wrote_the_log(visits, even, rng)
     assert not wrote_the_log(visits, keen, rng)
     assert not wrote_the_log(visits, np.tile([1.0, 0.0], (5, 1)), rng)
-    found = compare_log(walk_log, keen, even)
+    found = judge_log(walk_log, Question(keen, even))
     assert "do not look like the current policy's" in found.warnings[0]
 
 
@@ -78,13 +78,13 @@ def test_a_true_logging_policy_is_rarely_refused(walk, even):
 def test_groups_are_judged_apart_and_the_family_widens(walk_log, even, keen):
     starts = walk_log.starts
     groups = [starts == 0, starts == 1]
-    found = compare_log(walk_log, even, keen, groups)
+    found = judge_log(walk_log, Question(even, keen, groups))
     assert found.family == 4
     assert found.episodes.sum() == 400
-    alone = compare_log(walk_log, even, keen, groups[:1], family=1).verdicts[0][0]
+    alone = judge_log(walk_log, Question(even, keen, groups[:1], family=1)).verdicts[0][0]
     assert found.verdicts[0][0].difference.width > alone.difference.width
     with pytest.raises(InvalidOptionError, match="one entry per logged start"):
-        compare_log(walk_log, even, keen, [np.ones(7, dtype=bool)])
+        judge_log(walk_log, Question(even, keen, [np.ones(7, dtype=bool)]))
     with pytest.raises(InvalidOptionError, match="level must be between 0 and 1"):
         explain(walk_log, even, keen, level=95)
 

@@ -20,7 +20,7 @@ from polidiff.evaluation.assumptions.log_checks import UNSEEN, overlap_check, ra
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
-from polidiff.evaluation.logged.compare import as_interval, by_units, compare_log, logged_effects, targets
+from polidiff.evaluation.logged.compare import StateJudge, as_interval, by_units, logged_effects, targets
 from polidiff.evaluation.logged.counted_log import RuleCoverage, counted_log, cover_all_rows
 from polidiff.evaluation.logged.judge import Question, assess, mended_counts
 from polidiff.evaluation.logged.model import Starts, group_starts
@@ -40,7 +40,6 @@ from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log, value_i
 from polidiff.evaluation.scores.verdicts import ScoreJudge, score_effects
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
-from polidiff.parallel import one_blas_thread
 from polidiff.policies import Policy, TablePolicy, changed_decisions, one_hot
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -79,7 +78,6 @@ def _small_starts(log: Log, least: int) -> set[str]:
     return {name for _, name in behind[: len(small) + (0 < sum(small) < least)]}
 
 
-@one_blas_thread()
 def evaluate_log(log: Log, policy: PolicyLike, *, level: float = 0.95, seed: int = 0) -> Evaluation:
     """Expected outcomes of a policy over the logged starts and from each of them, under the careful rule.
 
@@ -143,16 +141,13 @@ def compare(
     log: Log, current: PolicyLike, proposed: PolicyLike, *, seed: int = 0
 ) -> EstimatedComparison | RowsComparison:
     """Two policies over what a log holds; "log" is the one that wrote it, another log the one that wrote that."""
-    kind = EstimatedComparison if log.discrete else RowsComparison
-    if not is_log(proposed):
-        return kind(log, (current, proposed), seed=seed)
-    both = is_logs(current)
-    policy = policy_behind(log, proposed, seed=seed)
-    if log.discrete and both:
-        return EstimatedComparison(log, (logging_policy(log), policy), seed=seed, second=proposed)
-    comparison = kind(log, (current, policy), seed=seed)
-    comparison.second = proposed if both else None
-    return comparison
+    second = proposed if is_log(proposed) and is_logs(current) else None
+    if is_log(proposed):
+        proposed = policy_behind(log, proposed, seed=seed)
+    if not log.discrete:
+        return RowsComparison(log, (current, proposed), seed=seed, second=second)
+    current = current if second is None else logging_policy(log)
+    return EstimatedComparison(log, (current, proposed), seed=seed, second=second)
 
 
 class EstimatedComparison(TableComparison):
@@ -161,11 +156,10 @@ class EstimatedComparison(TableComparison):
     world: Log
     shows_episodes = False
     estimators = ESTIMATORS
-    second: Log | None = None  # that the proposed policy wrote, where the current one wrote the first
 
     def __init__(self, log: Log, given: PolicyPair, *, seed: int, second: Log | None = None) -> None:
-        self.counted, self.given = counted_log(log, given, seed=seed), given
-        self.second = second
+        """`second`: the log that the proposed policy wrote, where the current one wrote the first."""
+        self.counted, self.given, self.second = counted_log(log, given, seed=seed), given, second
         if second is not None:
             self.counted = counted_together(log, second, self.counted)
         old, new = (_padded(self.counted.table(policy)) for policy in self.given)
@@ -186,7 +180,7 @@ class EstimatedComparison(TableComparison):
             return _side_by_side(self.world, self.second, groups, level)
         features = self.world.features_of(self.world.starts)
         masks = [group.covers(features) for group in groups]
-        verdicts = compare_log(self.world, *self.given, masks, level=level, counted=self.counted, seed=seed)
+        verdicts = StateJudge(self.world, Question(*self.given, masks, level, seed=seed), self.counted).judged()
         gaps = (f"The log has {self.world.check.gaps_told}.",) if self.world.check.gaps else ()
         said = (*gaps, *verdicts.warnings, *_loop_warning(verdicts))
         return replace(verdicts, method=_method(self.world), warnings=said)
@@ -244,12 +238,11 @@ class RowsComparison(Comparison):
 
     shows_episodes = False
     estimators = ESTIMATORS
-    second: Log | None = None  # that the proposed policy wrote, where the current one wrote the first
 
-    def __init__(self, log: Log, given: PolicyPair, *, seed: int) -> None:
+    def __init__(self, log: Log, given: PolicyPair, *, seed: int, second: Log | None = None) -> None:
         self.world: Log = log
         self.place: Log = log
-        self.given, self.seed = given, seed
+        self.given, self.seed, self.second = given, seed, second
         self._rules: tuple[Rule, ...] = ()
         self._coverage: RuleCoverage | None = None
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from polidiff.evaluation.comparison import GroupVerdicts
-from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.judge import assess
+from polidiff.evaluation.logged.compare import StateJudge
+from polidiff.evaluation.logged.judge import Question, assess
 from polidiff.evaluation.logged.plan import Halves
 from polidiff.evaluation.scores.difference import within
 from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log
+from polidiff.evaluation.scores.verdicts import ScoreJudge
 from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import PolicyLike
 from polidiff.progress import track
@@ -94,12 +95,12 @@ class LogHalves(Reduction):
         return self._compared(self.current, 1, whole=True)
 
     def _compared(self, policy: PolicyLike, family: int, *, whole: bool = False) -> GroupVerdicts:
-        log, current, level = self.world, self.current, self.options.level
+        log, level = self.world, self.options.level
+        question = Question(self.current, policy, level=level, family=family)
         if log.discrete:
-            counted = self.halves.whole if whole else self.halves.judging
-            return compare_log(log, current, policy, level=level, family=family, counted=counted)
+            return StateJudge(log, question, self.halves.whole if whole else self.halves.judging).judged()
         odd = None if whole else log.rows.turn[log.rows.first] % 2 == 1
-        return compare_log(log, current, policy, level=level, family=family, scored=self.scored, judging=odd)
+        return ScoreJudge(log, replace(question, judging=odd), self.scored).judged()
 
     @cached_property
     def scored(self) -> ScoredLog:

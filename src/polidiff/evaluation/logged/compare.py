@@ -34,13 +34,12 @@ from polidiff.evaluation.logged.judge import (
 )
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
-from polidiff.evaluation.scores.scored_log import ScoredLog
 from polidiff.evaluation.scores.verdicts import ScoreJudge
 from polidiff.evaluation.verdicts import direction_of, student_quantile, verdict
 from polidiff.parallel import one_blas_thread
 from polidiff.policies import TablePolicy
 from polidiff.policies.protocol import PolicyLike, PolicyPair
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
 from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Assumption, Interval, Outcome
@@ -55,28 +54,9 @@ MOST_JUDGED = 5  # regions, the most visited first: each costs two comparisons o
 
 
 @one_blas_thread()
-def compare_log(
-    log: Log,
-    current: PolicyLike,
-    proposed: PolicyLike,
-    groups: Sequence[AnyArray] | None = None,
-    *,
-    level: float = 0.95,
-    family: int | None = None,
-    judging: BoolArray | None = None,
-    lines: bool = True,
-    counted: CountedLog | None = None,
-    scored: ScoredLog | None = None,
-    seed: int = 0,
-) -> GroupVerdicts:
-    """Differences proposed − current for all outcomes of the log and every group of starts; see `Question`.
-
-    `counted` or `scored` is the log as counts or as scores, where several policies are judged on it.
-    """
-    question = Question(current, proposed, groups, level, family, judging, lines, seed)
-    if log.discrete:
-        return StateJudge(log, question, counted).judged()
-    return ScoreJudge(log, question, scored).judged()
+def judge_log(log: Log, question: Question) -> GroupVerdicts:
+    """Differences proposed − current for all outcomes of the log and every group of starts."""
+    return (StateJudge if log.discrete else ScoreJudge)(log, question).judged()
 
 
 class StateJudge(Judge):
@@ -84,7 +64,8 @@ class StateJudge(Judge):
 
     rows: LoggedRows | None
 
-    def __init__(self, log: Log, question: Question, counted: CountedLog | None) -> None:
+    def __init__(self, log: Log, question: Question, counted: CountedLog | None = None) -> None:
+        """`counted`: the log as counts, where several policies are judged on it."""
         self.log, self.question, self.assessment = log, question, assess(log)
         counted = mended_counts(log, counted if counted is not None else counted_log(log))
         self.counted, self.edges = counted, counted.counts.edges

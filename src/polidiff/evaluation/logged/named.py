@@ -26,9 +26,8 @@ from polidiff.evaluation.logged.counts import BLOCKS, count_rows
 from polidiff.evaluation.logged.judge import NAMES
 from polidiff.evaluation.logged.model import RESAMPLES, Starts, bootstrap_values, build_model, split_policy
 from polidiff.evaluation.logged.policies import as_log_policy, is_logs, row_chances
-from polidiff.evaluation.scores.decisions import decisions_of, held_rows
-from polidiff.evaluation.scores.episodes import following, policy_values, sample, told
-from polidiff.evaluation.scores.regression import design_of
+from polidiff.evaluation.scores.decisions import decisions_of
+from polidiff.evaluation.scores.episodes import FittedRows
 from polidiff.evaluation.verdicts import student_quantile, verdict
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
@@ -322,15 +321,9 @@ def _fitted(log: Log) -> Fit:
 
     def fit(policy: PolicyLike, half: BoolArray) -> FloatArray:
         table = np.asarray(as_log_policy(log, policy).probabilities(states), dtype=np.float64)
-        some = sample(decisions, half[decisions.order], 0)
-        fitted = decisions.some(some)
-        design, held = design_of(fitted.x, fitted.actions, log.n_actions), held_rows(fitted, 0)
-        values = [
-            policy_values(design, fitted, following(table[some]), k, held, log.discount, whole=True)
-            for k in range(len(log.outcomes))
-        ]
-        at = [(table[decisions.first] * told(design, begin, one)).sum(axis=1) for one in values]
-        return np.column_stack(at)[back]
+        fitted = FittedRows.of(decisions, half[decisions.order], discount=log.discount, seed=0)
+        values = (fitted.under(table, k, begin, whole=True) for k in range(len(log.outcomes)))
+        return np.column_stack([(table[decisions.first] * one).sum(axis=1) for one in values])[back]
 
     return fit
 

@@ -17,9 +17,9 @@ from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import Counts, Edges
 from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.policies import logging_policy
-from polidiff.evaluation.scores.decisions import Encoder, decisions_of, fit_encoder, held_rows
-from polidiff.evaluation.scores.episodes import Values, policy_values, sample, told
-from polidiff.evaluation.scores.regression import Design, design_of
+from polidiff.evaluation.scores.decisions import Encoder, decisions_of, fit_encoder
+from polidiff.evaluation.scores.episodes import FittedRows, Values, values_at
+from polidiff.evaluation.scores.regression import Design
 from polidiff.policies import Policy, one_hot
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
@@ -182,7 +182,7 @@ class GreedyWhereSupported:
         """One action per state."""
         rows = np.asarray(states)
         offered = supported_actions(self.behaviour.probabilities(rows))
-        values = told(self.design, self.encode(rows), self.values)
+        values = values_at(self.design, self.encode(rows), self.values)
         return one_hot(np.where(offered, self.sign * values, -np.inf).argmax(axis=1).astype(np.int64), self.n_actions)
 
 
@@ -196,16 +196,14 @@ def learned_candidate(log: Log, *, seed: int = 0) -> Policy:
             "follows. Hint: give candidates, or a log of longer episodes"
         )
     encode, decisions = fit_encoder(rows.states), decisions_of(rows, log.n_actions)
-    some = sample(decisions, np.ones(len(decisions.actions), dtype=np.bool_), seed)
-    fitted = decisions.some(some)
-    offered = supported_actions(behaviour.probabilities(rows.states[decisions.order][some]))
+    everyone = np.ones(len(decisions.actions), dtype=np.bool_)
+    fitted = FittedRows.of(decisions, everyone, discount=log.discount, seed=seed)
+    offered = supported_actions(behaviour.probabilities(rows.states[decisions.order][fitted.some]))
 
     def best(q: FloatArray) -> FloatArray:
         return np.asarray(sign * np.where(offered, sign * q, -np.inf).max(axis=1))
 
-    design = design_of(fitted.x, fitted.actions, log.n_actions)
-    values = policy_values(design, fitted, best, outcome, held_rows(fitted, seed), log.discount)
-    return GreedyWhereSupported(values, design, encode, behaviour, sign, log.n_actions)
+    return GreedyWhereSupported(fitted.values(best, outcome), fitted.design, encode, behaviour, sign, log.n_actions)
 
 
 def supported_actions(chances: FloatArray) -> BoolArray:

@@ -77,103 +77,103 @@ def episode_scores(
     return EpisodeScores(rows, weight)
 
 
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """The rows that regressions of values see, of whole units."""
+
+    some: BoolArray  # (n,) which of all decisions
+    decisions: Decisions
+    design: Design
+    held: BoolArray  # that choose how far to fit
+    discount: float
+
+    @classmethod
+    def of(cls, decisions: Decisions, rows: BoolArray, *, discount: float, seed: int) -> FittedRows:
+        """Of some rows (n,) of whole units all, or as many of their units as regressions see."""
+        parts = max(-(-int(rows.sum()) // MOST_FITTED), 1)
+        some = rows & (deal(decisions.n_units, parts, seed + 31) == 0)[decisions.unit]
+        fitted = decisions.some(some)
+        design = design_of(fitted.x, fitted.actions, fitted.n_actions)
+        return cls(some, fitted, design, held_rows(fitted, seed), discount)
+
+    def under(self, policy: FloatArray, outcome: int, x: FloatArray, *, whole: bool = False) -> FloatArray:
+        """(m, A) values of decisions in rows `x` (m, d) where a policy (n, A) of all decisions follows."""
+        table = policy[self.some]
+        return values_at(self.design, x, self.values(lambda worth: (table * worth).sum(axis=1), outcome, whole=whole))
+
+    def values(self, worth: Worth, outcome: int, *, whole: bool = False) -> Values:
+        """Values of decisions by fitted evaluation; `worth` is that of states, given decisions'.
+
+        Questions are drawn for the outcomes that were observed to come, then once more for what the policy makes of
+        them. Sweeps as many as the longest episode has decisions, or `whole` until values settle: what stands alone,
+        without residuals that mend it, needs that where states do not tell how many decisions are left.
+        """
+        fitted = self.decisions
+        target, rows = fitted.to_come(self.discount)[:, outcome], np.flatnonzero(fitted.follow != CUT)
+        low, high, scale = float(target.min()), float(target.max()), float(target.std()) + 1e-12
+        limit = SWEEPS if whole else min(SWEEPS, int(fitted.step.max()) + 1)
+        shared = RegressionRows(self.design, rows, self.held)
+        for most in (max(1, limit // 2), limit):
+            model = ActionRegression(shared, target)
+            for _ in range(most):
+                last, values = target, np.clip(model(target), low, high)
+                target = fitted.gains[:, outcome] + self.discount * _ahead(fitted, worth(values))
+                if float(np.abs(target - last)[rows].sum()) <= SETTLED * scale * len(rows):
+                    break
+        return lambda at: np.clip(model(last, at), low, high)
+
+    def state_weights(self, ratio: FloatArray) -> Callable[[Decisions], FloatArray]:
+        """ω by regression forward in time: the mean of ω·ρ of the row before, 1 where an episode begins.
+
+        Questions are drawn for the logarithms of whole products, which are not ruled by a few large ones. At every step
+        ρ has mean 1 over what the weights make of the log; it is divided by the mean that it happens to have.
+        """
+        fitted, design = self.decisions, self.design.without_actions()
+        first, step, rows = fitted.first, fitted.step, np.flatnonzero(fitted.follow != CUT)
+        before, limit = np.where(first, 0, np.arange(len(first)) - 1), int(step.max()) + 1
+        target = np.where(first, 1.0, np.minimum(running_products(ratio, first)[before], MOST_WEIGHT))
+        model = ActionRegression(RegressionRows(design, rows, self.held), np.log(target + 0.2))
+
+        def balance(wanted: FloatArray, got: FloatArray) -> FloatArray:
+            """(steps,) by what weights are multiplied so that every step has the mass that it should."""
+            mass, has = (np.bincount(step[rows], part[rows], limit) for part in (wanted, got))
+            return np.divide(mass, has, out=np.ones(limit), where=has > 0)
+
+        for _ in range(min(SWEEPS, limit)):
+            last, omega = target, np.where(first, 1.0, np.clip(model(target)[:, 0], 0.0, MOST_WEIGHT))
+            factor = balance(target, omega)
+            omega = omega * factor[step]
+            moved_on = omega * ratio
+            moved_on *= balance(omega, moved_on)[step]
+            target = np.where(first, 1.0, moved_on[before])
+            if float(np.abs(target - last)[rows].sum()) <= SETTLED * len(rows):
+                break
+
+        def weights(decisions: Decisions) -> FloatArray:
+            plain = np.clip(values_at(design, decisions.x, lambda at: model(last, at))[:, 0], 0.0, MOST_WEIGHT)
+            return np.where(decisions.first, 1.0, plain * factor[np.minimum(decisions.step, limit - 1)])
+
+        return weights
+
+
 def scores_of_fold(
     decisions: Decisions, policies: PolicyRows, own: BoolArray, *, discount: float = 1.0, seed: int = 0
 ) -> EpisodeScores:
     """Scores of the rows `own` (n,), from regressions on others."""
-    others = sample(decisions, ~own, seed) if not own.all() else own
-    x = np.column_stack([decisions.x, decisions.step, _borders(policies)])
-    fitted, mine = (replace(decisions.some(part), x=x[part]) for part in (others, own))
-    beside, here = policies.some(others), policies.some(own)
-    design, held = design_of(fitted.x, fitted.actions, fitted.n_actions), held_rows(fitted, seed)
-    omega = state_weights(design.without_actions(), fitted, beside.ratio, held)(mine)
-    rows, cut = np.zeros_like(mine.gains), bool((decisions.follow == CUT).any())
+    decisions = replace(decisions, x=np.column_stack([decisions.x, decisions.step, _borders(policies)]))
+    fitted = FittedRows.of(decisions, own if own.all() else ~own, discount=discount, seed=seed)
+    mine, here = decisions.some(own), policies.some(own)
+    omega = fitted.state_weights(policies.ratio[fitted.some])(mine)
+    both = (policies.proposed, policies.logging) if (decisions.follow == CUT).any() else (policies.proposed,)
+    rows = np.zeros_like(mine.gains)
     for k in range(rows.shape[1]):
-        both = (beside.proposed, beside.logging) if cut else (beside.proposed,)
-        values = [policy_values(design, fitted, following(policy), k, held, discount) for policy in both]
-        rows[:, k] = row_scores(mine, here, [told(design, mine.x, one) for one in values], omega, k, discount)
+        rows[:, k] = row_scores(mine, here, [fitted.under(one, k, mine.x) for one in both], omega, k, discount)
     return EpisodeScores(rows, omega)
 
 
-def sample(decisions: Decisions, rows: BoolArray, seed: int) -> BoolArray:
-    """(n,) all of some rows (n,) of whole units, or as many of their units as regressions see."""
-    parts = -(-int(rows.sum()) // MOST_FITTED)
-    return rows & (deal(decisions.n_units, max(parts, 1), seed + 31) == 0)[decisions.unit]
-
-
-def told(design: Design, x: FloatArray, values: Values) -> FloatArray:
+def values_at(design: Design, x: FloatArray, values: Values) -> FloatArray:
     """(n, A) values of decisions in rows (n, d), some at a time."""
     return np.concatenate([values(design.at(x[begin : begin + AT_ONCE])) for begin in range(0, len(x), AT_ONCE)])
-
-
-def following(policy: FloatArray) -> Worth:
-    """What states are worth under a policy (n, A)."""
-    return lambda values: np.asarray((policy * values).sum(axis=1))
-
-
-def policy_values(
-    design: Design,
-    fitted: Decisions,
-    worth: Worth,
-    outcome: int,
-    held: BoolArray,
-    discount: float,
-    *,
-    whole: bool = False,
-) -> Values:
-    """Values of decisions by fitted evaluation on the rows of a design; `worth` is that of states, given decisions'.
-
-    Questions are drawn for the outcomes that were observed to come, then once more for what the policy makes of them.
-    Sweeps as many as the longest episode has decisions, or `whole` until values settle: what stands alone, without
-    residuals that mend it, needs that where states do not tell how many decisions are left.
-    """
-    target, rows = fitted.to_come(discount)[:, outcome], np.flatnonzero(fitted.follow != CUT)
-    low, high, scale = float(target.min()), float(target.max()), float(target.std()) + 1e-12
-    limit = SWEEPS if whole else min(SWEEPS, int(fitted.step.max()) + 1)
-    shared = RegressionRows(design, rows, held)
-    for most in (max(1, limit // 2), limit):
-        model = ActionRegression(shared, target)
-        for _ in range(most):
-            last, values = target, np.clip(model(target), low, high)
-            target = fitted.gains[:, outcome] + discount * _ahead(fitted, worth(values))
-            if float(np.abs(target - last)[rows].sum()) <= SETTLED * scale * len(rows):
-                break
-    return lambda at: np.clip(model(last, at), low, high)
-
-
-def state_weights(
-    design: Design, fitted: Decisions, ratio: FloatArray, held: BoolArray
-) -> Callable[[Decisions], FloatArray]:
-    """ω by regression forward in time: the mean of ω·ρ of the row before, 1 where an episode begins.
-
-    Questions are drawn for the logarithms of whole products, which are not ruled by a few large ones. At every step ρ
-    has mean 1 over what the weights make of the log; it is divided by the mean that it happens to have.
-    """
-    first, step, rows = fitted.first, fitted.step, np.flatnonzero(fitted.follow != CUT)
-    before, limit = np.where(first, 0, np.arange(len(first)) - 1), int(step.max()) + 1
-    target = np.where(first, 1.0, np.minimum(running_products(ratio, first)[before], MOST_WEIGHT))
-    model = ActionRegression(RegressionRows(design, rows, held), np.log(target + 0.2))
-
-    def balance(wanted: FloatArray, got: FloatArray) -> FloatArray:
-        """(steps,) by what weights are multiplied so that every step has the mass that it should."""
-        mass, has = (np.bincount(step[rows], part[rows], limit) for part in (wanted, got))
-        return np.divide(mass, has, out=np.ones(limit), where=has > 0)
-
-    for _ in range(min(SWEEPS, limit)):
-        last, omega = target, np.where(first, 1.0, np.clip(model(target)[:, 0], 0.0, MOST_WEIGHT))
-        factor = balance(target, omega)
-        omega = omega * factor[step]
-        moved_on = omega * ratio
-        moved_on *= balance(omega, moved_on)[step]
-        target = np.where(first, 1.0, moved_on[before])
-        if float(np.abs(target - last)[rows].sum()) <= SETTLED * len(rows):
-            break
-
-    def weights(decisions: Decisions) -> FloatArray:
-        found = np.clip(told(design, decisions.x, lambda at: model(last, at))[:, 0], 0.0, MOST_WEIGHT)
-        return np.where(decisions.first, 1.0, found * factor[np.minimum(decisions.step, limit - 1)])
-
-    return weights
 
 
 def row_scores(

@@ -23,7 +23,6 @@ from typing import TypeAlias
 import numpy as np
 
 from polidiff.evaluation.logged.judge import Question
-from polidiff.evaluation.scores.decisions import held_rows
 from polidiff.evaluation.scores.difference import (
     CLIP,
     DifferenceScores,
@@ -34,11 +33,9 @@ from polidiff.evaluation.scores.difference import (
     joint_intervals,
     one_step_scores,
 )
-from polidiff.evaluation.scores.episodes import EpisodeScores, following, policy_values, sample, scores_of_fold, told
-from polidiff.evaluation.scores.regression import design_of
+from polidiff.evaluation.scores.episodes import EpisodeScores, FittedRows, scores_of_fold
 from polidiff.evaluation.scores.scored_log import ScoredLog
 from polidiff.evaluation.scores.verdicts import ScoreJudge
-from polidiff.parallel import one_blas_thread
 from polidiff.progress import track
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.explanation import Verdict
@@ -77,7 +74,6 @@ class PlanScores:
         """(n, A) actions that the log next to never takes there."""
         return self.scored.chances.untried(self.scored.decisions.actions, CLIP)
 
-    @one_blas_thread()
     def judged(self, choose: Choose) -> list[JudgedPlan]:
         """Scores of the plans, each by folds that did not choose it."""
         decisions = self.scored.decisions
@@ -115,7 +111,6 @@ class PlanScores:
             )
         return self._known[key]
 
-    @one_blas_thread()
     def gains(self, rows: BoolArray, follow: FloatArray | None = None) -> FloatArray:
         """(n, A, M) what each action adds to the current policy, from `rows` (n,) alone; 0 elsewhere.
 
@@ -137,15 +132,11 @@ class PlanScores:
         """(n, M) what a decision adds at once, and the value of what follows under a policy (n, A)."""
         decisions, seed, discount = self.scored.decisions, self.scored.seed, self.scored.log.discount
         decisions = replace(decisions, x=np.column_stack([decisions.x, decisions.step, policy[:, 1:]]))
-        some = sample(decisions, rows, seed)
-        fitted = decisions.some(some)
-        design, held = design_of(fitted.x, fitted.actions, fitted.n_actions), held_rows(fitted, seed)
+        fitted = FittedRows.of(decisions, rows, discount=discount, seed=seed)
         after = np.where(decisions.follow >= 0, decisions.follow, 0)
         columns = []
         for k, gain in enumerate(decisions.gains.T):
-            values = told(
-                design, decisions.x, policy_values(design, fitted, following(policy[some]), k, held, discount)
-            )
+            values = fitted.under(policy, k, decisions.x)
             state = (policy * values).sum(axis=1)
             lost = values[np.arange(len(gain)), decisions.actions]  # a cut: the model's word for all of it
             ahead = gain + discount * (decisions.follow >= 0) * state[after]
@@ -166,7 +157,6 @@ class PlanJudge(ScoreJudge):
         self.values = [replace(judged.scores, rows=now.rows + judged.scores.rows, hidden=now.hidden), now]
 
 
-@one_blas_thread()
 def plan_verdicts(
     scores: PlanScores, judged: Sequence[JudgedPlan], shown: Sequence[FloatArray], question: Question
 ) -> list[tuple[tuple[Verdict, ...], tuple[Assumption, ...]]]:

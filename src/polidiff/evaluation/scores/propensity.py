@@ -17,7 +17,6 @@ from scipy.special import pdtr
 
 from polidiff.evaluation.scores.decisions import Decisions, held_rows
 from polidiff.evaluation.scores.regression import PATIENCE, Design, TreeGrower, design_of, leaves_of
-from polidiff.parallel import one_blas_thread
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 FOLDS = 5
@@ -108,7 +107,6 @@ class ChanceModel:
         return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
 
-@one_blas_thread()
 def fit_chances(x: FloatArray, actions: IntArray, n_actions: int, held: BoolArray) -> ChanceModel:
     """The chances of actions (n,) in rows (n, d); of more than `MOST_FITTED` rows, every so manieth is fitted."""
     some = slice(None, None, -(-len(x) // MOST_FITTED))

@@ -46,7 +46,6 @@ from polidiff.evaluation.scores.difference import (
     within,
 )
 from polidiff.evaluation.scores.propensity import Propensity, logging_chances, looks_written_by
-from polidiff.parallel import one_blas_thread
 from polidiff.policies import PatchedPolicy, one_hot
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
@@ -204,7 +203,6 @@ class ScoredLog:
         return np.asarray(self.log.discount ** self.decisions.step[:, None] * self.decisions.gains)
 
 
-@one_blas_thread()
 def scored_log(log: Log, current: PolicyLike = LOG, *, seed: int = 0) -> ScoredLog:
     """The rows that are held; the current policy is taken as the one that wrote the log if the log looks like it."""
     assessment, rows = assess(log), None

@@ -26,7 +26,6 @@ from polidiff.evaluation.scores.episodes import running_products
 from polidiff.evaluation.scores.regression import FEWEST_LEVELS, design_of, draw_questions, leaves_of
 from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log
 from polidiff.evaluation.verdicts import verdict
-from polidiff.parallel import one_blas_thread
 from polidiff.policies.protocol import PolicyPair
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
@@ -215,7 +214,6 @@ class ScoreJudge(Judge):
         )
 
 
-@one_blas_thread()
 def score_effects(scored: ScoredLog, policies: PolicyPair, changes: RegionChanges, *, level: float) -> Effects:
     """What the current policy with one region's change brings, and the proposed one without it, against the current."""
     decisions, log = scored.decisions, scored.log
