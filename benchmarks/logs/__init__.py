@@ -1,10 +1,9 @@
 """Do intervals from a log hold, and what do they cost?
 
 Coverage, width, sign errors and family-wise error on worlds whose truth is known (`coverage`), many outcomes at once
-(`family`), a state that is not Markov, a logging policy that is not known (`harder`), scores of feature logs
-(`scores`), their paths and groups of starts (`paths`), logs that break what verdicts rest on (`believe`), plans over
-feature rows (`navigation`) and what plans of rules promise (`promises`), time and memory (`speed`), and what tests cost
-beside the judge (`cost of doubt`). ``python -m benchmarks.logs PART ...`` runs some parts and keeps every row of a long
+(`family`), scores of feature logs (`scores`), their paths and groups of starts (`paths`), logs that break what verdicts
+rest on (`believe`), what plans of rules promise (`promises`), time and memory (`speed`), and what tests cost beside the
+judge (`cost of doubt`). ``python -m benchmarks.logs PART ...`` runs some parts and keeps every row of a long
 table as soon as it is done.
 """
 
@@ -37,20 +36,17 @@ def cells(smoke: bool) -> list[Cell]:
 
 def parts(smoke: bool) -> Mapping[str, Callable[[], Any]]:
     """Name of each part -> what runs it; imported late, because some need other packages."""
-    from benchmarks.logs import family, harder, paths, plans, promises, scores, speed
+    from benchmarks.logs import family, paths, promises, scores, speed
 
     return {
         "coverage": lambda: [measure(cell, seed=SEED) for cell in cells(smoke)],
         "family": lambda: family.run(smoke, seed=SEED),
-        "harder": lambda: harder.run(smoke, seed=SEED),
         "scores": lambda: scores.run(smoke),
         "believe": lambda: [*believe.rows(smoke)],
         "paths": lambda: [*paths.rows(smoke)],
-        "navigation": lambda: plans.run(smoke, seed=SEED),
         "promises": lambda: [*promises.rows(smoke)],
         "speed": lambda: speed.run(smoke),
         "cost of doubt": lambda: speed.doubt(smoke),
-        "reading": lambda: speed.reading(10_000 if smoke else 10_000_000, 1 if smoke else 3),
     }
 
 

@@ -3,7 +3,7 @@
 ::
 
     python -m benchmarks.logs coverage          # rows of the coverage table, kept one by one
-    python -m benchmarks.logs harder speed
+    python -m benchmarks.logs family speed
 """
 
 from __future__ import annotations

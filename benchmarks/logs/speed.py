@@ -1,4 +1,4 @@
-"""What it costs: a bootstrap on a large log, reading ten million rows, and how that compares."""
+"""What it costs: a bootstrap on a large log and how that compares, and what tests cost beside the judge."""
 
 from __future__ import annotations
 
@@ -18,24 +18,12 @@ import polars as pl
 
 from benchmarks.logs import feature_worlds, tasks
 from benchmarks.logs.sampling import each_state, simulated_rows
-from benchmarks.scale.generator import COLUMNS as GENERATED
-from benchmarks.scale.generator import write_log
-from benchmarks.scale.study import AGAIN, BARE, COUNTS, repeated
 from polidiff import Log, Outcome
 from polidiff.evaluation.logged.compare import judge_log
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.judge import Question, assess
 from polidiff.evaluation.logged.model import bootstrap_values, split_policy
 from polidiff.records.explanation import Verdict
-
-COLUMNS = {name: value for name, value in GENERATED.items() if name != "features"}
-PARTS = {
-    "group-by": (BARE, 1),
-    "group-by with halves": (BARE, 2),
-    "counts": (COUNTS, 2),
-    "group-by with 200 blocks": (BARE, 200),
-    "counts with 200 blocks": (AGAIN, 200),
-}
 
 
 def bootstrap(episodes: int, resamples: int, workers: int) -> dict[str, Any]:
@@ -127,40 +115,6 @@ def against_fqe(episodes: int, resamples: int, steps: int) -> dict[str, Any]:
         "gradient steps taken for one estimate": FQE_STEPS,
         "ratio at equal B, extrapolated": round(theirs / ours),
     }
-
-
-def reading(rows: int, repeats: int = 3) -> dict[str, Any]:
-    """Parquet to counts per (block, s, a, s'), against the bare group-by of the same files with the successor given.
-
-    Two logs: one with few distinct transitions, written by the generator of the scale benchmark, and one in which many
-    transitions are met a few times only. Two blocks of episodes, as `Log` reads; and 200, as the bootstrap asks for,
-    for which a log that was read is read a second time; that time alone is told.
-    """
-    found = {}
-    for name, write in (("few distinct transitions", _write_few), ("many distinct transitions", _write)):
-        with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder) / "log.parquet", rows)
-            found[name] = repeated(PARTS, Path(folder), COLUMNS, repeats)
-    return {"rows": rows, **found}
-
-
-def _write_few(path: Path, rows: int) -> None:
-    write_log(path.parent, rows, per_file=min(rows, 5_000_000))
-
-
-def _write(path: Path, rows: int) -> None:
-    """Ten decisions per episode over 716 states, 25 actions and few successors, as in ICU-Sepsis."""
-    rng = np.random.default_rng(0)
-    step = np.tile(np.arange(10), rows // 10)
-    state = rng.integers(0, 716, rows // 10 * 10)
-    state = (state // 8 * 8 + rng.integers(0, 2, len(state))).astype(np.int32)
-    frame = pl.DataFrame({
-        "episode": np.repeat(np.arange(rows // 10), 10), "step": step, "state": state,
-        "action": rng.integers(0, 25, len(state)).astype(np.int16),
-        "reward": (rng.random(len(state)) < 0.1).astype(float),
-        "terminated": step == 9,
-    })  # fmt: skip
-    frame.with_columns(after=pl.col("state").shift(-1).fill_null(0)).write_parquet(path)
 
 
 def doubt(smoke: bool) -> list[dict[str, Any]]:

@@ -111,6 +111,30 @@ def test_a_log_that_names_people_counts_them():
     assert verdict.difference.width < blind.difference.width
 
 
+def test_people_who_come_back_widen_the_interval_of_every_start():
+    world = replace(repeated_people(), start=np.full(6, 1 / 6), people=(20, 0.8))
+    table = np.tile([0.2, 0.8], (6, 1))
+    inside = np.einsum("ha,hag->hg", table, world.moves[:, :, :-1])
+    truth = np.linalg.solve(np.eye(6) - inside, (table * world.pay).sum(axis=1))
+    held = []
+    for seed in range(12):
+        log = as_log(world, world.rows(600, np.random.default_rng((4, seed))), grouped=True)
+        found = evaluate(log, table).per_start["return"]
+        held += [interval.contains(truth[int(state)]) for state, interval in found.items()]
+    assert np.mean(held) >= 0.9  # .38 where episodes count as people
+
+
+def test_an_evaluation_knows_only_the_range_where_no_deeper_state_mends_the_past():
+    world = tolerance()
+    log = as_log(world, world.rows(1000, np.random.default_rng(1)))
+    found = evaluate(log, world.proposed)
+    assert (found.outcomes["return"].low, found.outcomes["return"].high) == world.range
+    assert {(i.low, i.high) for i in found.per_start["return"].values()} == {world.range}
+    assert "what follows a decision depends on what came before it" in found.method
+    logged = evaluate(log, "log").outcomes["return"]
+    assert logged.width < 10
+
+
 def test_the_jackknife_of_a_mean_is_its_standard_error():
     values = np.random.default_rng(0).normal(size=40)
     left_out = (values.sum() - values) / 39

@@ -9,6 +9,7 @@ Where states are features there are no moves to follow a policy in, and only the
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -45,7 +46,7 @@ from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import ActionSupport, Arrow, Support, WorldSummary
 from polidiff.records.numbers import counted, number
-from polidiff.records.outcome import Evaluation
+from polidiff.records.outcome import Evaluation, Interval
 from polidiff.records.rule import GroupRules, Rule, first_match
 from polidiff.streams import Stream
 from polidiff.worlds.log_check import action_people, label_coverage, log_summary
@@ -87,9 +88,21 @@ def evaluate_log(log: Log, policy: PolicyLike, *, level: float = 0.95, seed: int
         "log" is the policy that wrote the log.
     """
     judged = (_by_states if log.discrete else _by_rows)(log, policy, level=level, seed=seed)
+    reason = None if is_logs(policy) else assess(log).reason
+    if reason is not None:
+        outcomes, per_start = _only_ranges(log, judged.outcomes), judged.per_start.items()
+        judged = replace(judged, outcomes=outcomes, method=f"{judged.method}; only ranges are known, since {reason}",
+                         per_start={name: _only_ranges(log, by, name) for name, by in per_start})  # fmt: skip
     details = {"rows": float(log.check.rows), "episodes": float(log.check.episodes), **judged.details}
     cut, assumptions = log.check.cut / max(log.check.episodes, 1), (*assess(log).assumptions, *judged.assumptions)
     return replace(judged, truncated=cut, details=details, assumptions=assumptions)
+
+
+def _only_ranges(log: Log, intervals: Mapping[str, Interval], outcome: str | None = None) -> dict[str, Interval]:
+    """Intervals by the name of their outcome, or all of one outcome, that span what is declared to be possible."""
+    ranges = {o.name: o.range or (-math.inf, math.inf) for o in log.outcomes}
+    ends = {name: ranges[outcome or name] for name in intervals}
+    return {name: replace(one, low=ends[name][0], high=ends[name][1]) for name, one in intervals.items()}
 
 
 def _by_states(log: Log, policy: PolicyLike, *, level: float, seed: int) -> Evaluation:
@@ -104,17 +117,17 @@ def _by_states(log: Log, policy: PolicyLike, *, level: float, seed: int) -> Eval
     starts = Starts(np.vstack([everyone.weights, each]), behind)
     judged = bound_policy(edges, target, starts, ranges, discount=log.discount)
     bounds = [value_bounds(judged, k, 1 - level) for k in range(len(ranges))]
-    whole = by_units(log, judged, [as_interval(one, 0, level) for one in bounds])
+    whole = by_units(log, judged, [[as_interval(one, g, level) for g in range(1 + len(begun))] for one in bounds])
     details = {
         **({"episodes drawn": float(log.rows.n_episodes)} if log.sampled else {}),
         "unsupported": float(judged.unsupported[0]),
         "states in loops": float((judged.model.loops & (edges.state_visits > 0)).sum()),
     }
     return Evaluation(
-        outcomes={outcome.name: interval for outcome, interval in zip(log.outcomes, whole, strict=True)},
+        outcomes={outcome.name: groups[0] for outcome, groups in zip(log.outcomes, whole, strict=True)},
         per_start={
-            outcome.name: {counted.names[s]: as_interval(one, 1 + g, level) for g, s in enumerate(begun)}
-            for outcome, one in zip(log.outcomes, bounds, strict=True)
+            outcome.name: {counted.names[s]: one for s, one in zip(begun, alone, strict=True)}
+            for outcome, (_, *alone) in zip(log.outcomes, whole, strict=True)
         },
         method=f"careful model of {number(log.check.episodes)} logged episodes",
         truncated=0.0,
@@ -181,9 +194,12 @@ class EstimatedComparison(TableComparison):
         features = self.world.features_of(self.world.starts)
         masks = [group.covers(features) for group in groups]
         verdicts = StateJudge(self.world, Question(*self.given, masks, level, seed=seed), self.counted).judged()
-        gaps = (f"The log has {self.world.check.gaps_told}.",) if self.world.check.gaps else ()
-        said = (*gaps, *verdicts.warnings, *_loop_warning(verdicts))
-        return replace(verdicts, method=_method(self.world), warnings=said)
+        check, loops = self.world.check, verdicts.loops
+        said = [f"The log has {check.gaps_told}."] * bool(check.gaps) + list(verdicts.warnings)
+        if loops:
+            said.append(f"in the estimated moves {len(loops)} states cannot leave a loop, {loops[0]!r} first.")
+        method = f"judged by a model of the moves in {counted(check.episodes, 'logged episode')}"
+        return replace(verdicts, method=method, warnings=tuple(said))
 
     def unsure(self, tolerance: float) -> BoolArray:
         """States in which some action is tried too rarely to tell; all where an outcome comes by chance or never came.
@@ -373,10 +389,6 @@ def _side_by_side(log: Log, second: Log, groups: Sequence[GroupRules], level: fl
     return judge_logs(log, second, _starting_in(log, groups), _starting_in(second, groups), level=level)
 
 
-def _method(log: Log) -> str:
-    return f"judged by a model of the moves in {counted(log.check.episodes, 'logged episode')}"
-
-
 def _by_scores(scored: ScoredLog) -> str:
     """How verdicts are made, and from how much of the log."""
     episodes, scored_episodes = scored.log.check.episodes, scored.episodes
@@ -402,12 +414,6 @@ def _finite(model: TabularMDP, tables: tuple[FloatArray, FloatArray]) -> Tabular
     softer = copy.copy(model)
     softer.discount = min(model.discount, ALMOST_ONE)
     return softer
-
-
-def _loop_warning(verdicts: GroupVerdicts) -> tuple[str, ...]:
-    if not verdicts.loops:
-        return ()
-    return (f"in the estimated moves {len(verdicts.loops)} states cannot leave a loop, {verdicts.loops[0]!r} first.",)
 
 
 def acting(world: Log, policy: PolicyLike, *, seed: int = 0) -> Policy:

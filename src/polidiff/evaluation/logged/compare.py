@@ -258,15 +258,14 @@ def _place(log: Log, names: tuple[str, ...], judged: PolicyBounds, group: int) -
     return f"nobody has tried {log.actions[int(untried.argmax())].name!r} in {where}{more}"
 
 
-def by_units(log: Log, judged: PolicyBounds, intervals: list[Interval]) -> list[Interval]:
-    """Intervals of one policy's outcomes from its first group of starts, as wide as units make them."""
+def by_units(log: Log, judged: PolicyBounds, intervals: list[list[Interval]]) -> list[list[Interval]]:
+    """Intervals of one policy, [outcome][group of starts], as wide as units make them."""
     units, rows = assess(log).units, counted_rows(log)
     if units is None or rows is None:
         return intervals
-    first = replace(judged, starts=Starts(judged.starts.weights[:1], judged.starts.episodes[:1]))
-    values = unit_values(log, rows, units, (first,))
-    errors, freedom = jackknife(values)[0, 0], len(values) - 1
-    return [widened(one, student_quantile(one.level, freedom) * errors[k]) for k, one in enumerate(intervals)]
+    values = unit_values(log, rows, units, (judged,))
+    halves = student_quantile(intervals[0][0].level, len(values) - 1) * jackknife(values)[0]
+    return [[widened(one, halves[g, k]) for g, one in enumerate(groups)] for k, groups in enumerate(intervals)]
 
 
 def widened(interval: Interval, half: float) -> Interval:
@@ -286,7 +285,8 @@ def unit_values(log: Log, rows: LoggedRows, units: IntArray, policies: Sequence[
     values = np.zeros((blocks, len(policies), len(groups.weights), len(ranges)))
     for left in range(blocks):
         part = counts.part(np.arange(blocks) != left)
-        begun = part.starts.sum(axis=0) * (groups.weights > 0) if np.isfinite(groups.episodes).all() else groups.weights
+        estimated = np.isfinite(groups.episodes)[:, None]  # else their starts are taken as known
+        begun = np.where(estimated, part.starts.sum(axis=0) * (groups.weights > 0), groups.weights)
         begun = np.where(begun.sum(axis=1, keepdims=True) > 0, begun, groups.weights)
         starts = Starts(begun / begun.sum(axis=1, keepdims=True), groups.episodes)
         for p, judged in enumerate(policies):
