@@ -50,11 +50,11 @@ def test_what_changes_with_the_number_of_decisions_is_no_memory(matters: str, st
     assert feature_history_check(rows, flat).status == status
 
 
-@pytest.mark.parametrize(("effect", "status"), [(0.0, "held"), (0.3, "failed")])
-def test_a_weak_memory_of_the_action_before_is_seen(effect: float, status: str) -> None:
+@pytest.mark.parametrize(("effect", "back", "status"), [(0.0, 1, "held"), (0.3, 1, "failed"), (0.4, 2, "failed")])
+def test_a_weak_memory_of_an_action_before_is_seen(effect: float, back: int, status: str) -> None:
     rng, steps = np.random.default_rng(8), 5
     x, actions = rng.normal(size=(400, steps, 2)), rng.integers(0, 2, (400, steps))
-    before = np.column_stack([np.zeros(400), actions[:, :-1]])
+    before = np.column_stack([np.zeros((400, back)), actions[:, :-back]])
     gains = x[:, :, 0] * actions + effect * before + rng.normal(size=(400, steps))
     follow = np.where(np.arange(400 * steps) % steps == steps - 1, -1, np.arange(400 * steps) + 1)
     flat = x.reshape(-1, 2)

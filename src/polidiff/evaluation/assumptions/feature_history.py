@@ -14,8 +14,8 @@ state, as it does for verdicts.
 
 A weak memory of earlier actions shows in no prediction, and neither does a hidden cause that stays with a person and
 moves what they get. Both show in the sums over each episode of what outcomes are beyond their prediction times what the
-action before, or the share of each action so far, is beyond that of four neighbours; the mean of these is 0 under the
-same null however poor the prediction is.
+action before or the one before that, or the share of each action so far, is beyond that of four neighbours; the mean of
+these is 0 under the same null however poor the prediction is.
 """
 
 from __future__ import annotations
@@ -130,10 +130,10 @@ def own_against_strangers(
 
 
 def earlier_actions_p_value(rows: LoggedRows, state: FloatArray, rng: np.random.Generator) -> float:
-    r"""P-value of "outcomes go with the action before, or with all so far", given scaled states (n, d) and the action.
+    r"""P-value of "outcomes go with one of two actions before, or with all", given scaled states (n, d) and the action.
 
     .. math:: U_i = \sum_t (g_t - \hat g(s_t, a_t)) \, (h_t - \bar h_t), \qquad
-              h_t = 1_{a_{t-1}} \text{ or } \frac1t \sum_{u < t} 1_{a_u},
+              h_t = 1_{a_{t-1}}, \; 1_{a_{t-2}} \text{ or } \frac1t \sum_{u < t} 1_{a_u},
 
     with the mean over neighbours from other episodes; Hotelling's test of :math:`\mathbb{E} U = 0` over episodes i.
     """
@@ -145,9 +145,10 @@ def earlier_actions_p_value(rows: LoggedRows, state: FloatArray, rng: np.random.
     beyond = response - _predicted(present, response, episode % FOLDS)
     near = _neighbours(state[use], rows.actions[use], episode)
     so_far = (sums - sums[np.flatnonzero(rows.first)][rows.episode])[use] / rows.step[use, None]
+    last, second = before[use], before[before[use]]
     p_values = [
         _no_mean(np.column_stack([np.bincount(episode, column * one) for one in (past - past[near].mean(axis=1)).T]))
-        for past in (every[before[use]], so_far)
+        for past in (every[last], np.where(second[:, None] >= 0, every[second], 0.0), so_far)
         for column in beyond.T
     ]
     return min(1.0, len(p_values) * min(p_values))
