@@ -52,11 +52,7 @@ REJECTED = 0.001  # below this an assumption has failed
 DOUBTED = 0.0025  # below this it is doubtful; five tests at this level alarm in at most 1.25 % of clean logs
 CHANCE = 1e-6  # below this it is no chance that all of the longest episodes end where they do
 MOST_COPIES = 3_000_000  # rows × steps up to which decisions are counted together whenever they are made
-BEFORE, SO_FAR, HOW_MANY = (
-    0.7,
-    0.2,
-    0.1,
-)  # shares of the chance of a false alarm: the decision before, all, their number
+BEFORE, SO_FAR, HOW_MANY = 0.7, 0.2, 0.1  # shares of the chance of a false alarm: decision before, all, their number
 MOST_SUMMED = 10_000  # rows of which the actions so far are looked at
 MOST_ACTIONS = 5  # that are looked for among those so far, the most frequent
 EXTREME = 0.01  # share of what decisions bring, at either end, that counts as what is less extreme
