@@ -71,6 +71,13 @@ def test_actions_so_far_alarm_as_rarely_as_they_say():
     assert np.mean(np.array(p_values) < 0.005) <= 0.012
 
 
+def test_actions_that_never_vary_tell_nothing():
+    rows = played(30, np.random.default_rng(3), remembers=False)
+    assert history_p_value(transitions_of(replace(rows, actions=np.zeros_like(rows.actions)))) == 1.0
+    apart = replace(rows, states=np.arange(len(rows.states)))  # no state comes back
+    assert history_p_value(transitions_of(apart)) == 1.0
+
+
 def test_the_covariance_of_actions_so_far_is_that_of_a_loop():
     rows = played(30, np.random.default_rng(3), remembers=True, length=4)
     gains = rows.gains + (rows.states == 1)[:, None]

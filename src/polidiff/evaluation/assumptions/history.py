@@ -325,7 +325,7 @@ def earlier_actions_p_value(transitions: Transitions) -> float:
     variance = (squares[0] / np.maximum(size - 1, 1)[:, None]).T @ squares[1]
     varied = variance > ROUNDING * np.outer(squares[0].sum(axis=0), squares[1].sum(axis=0))
     distance = np.abs(off[0].T @ off[1])[varied] / np.sqrt(variance[varied])
-    return min(1.0, 2 * len(distance) * float(stats.norm.sf(distance.max(initial=0.0))))
+    return min(1.0, 2 * len(distance) * float(stats.norm.sf(distance.max()))) if len(distance) else 1.0
 
 
 def _off_means(values: FloatArray, stratum: IntArray, size: IntArray) -> FloatArray:
