@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from polidiff import Outcome, TabularMDP, improve
 from polidiff.domains import chain
 from polidiff.errors import InfeasibleError
 from polidiff.frontier.guarded import solve_guarded
-from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.problem import FrontierProblem, build_problem
 from polidiff.frontier.solve import Effort
 from polidiff.optimize import Clock
 
@@ -103,3 +104,18 @@ def test_a_long_line_with_two_decisions_is_solved_whatever_numpy_can_count():
     )  # fmt: skip
     frontier = improve(world, np.zeros(states, dtype=int), keep=["pain<=current"])
     assert [(plan.changes, plan.expected_return) for plan in frontier] == [(0, 0), (1, 1)]
+
+
+def test_a_pair_that_is_ruled_out_and_taken_by_a_rounding_error_is_not_split_for_ever():
+    """The linear program took it 1e-9 times, and its state, with one pair left, was split into itself."""
+    moves = np.array([[[0.0, 0.5], [0.125, 0.25]], [[0.0, 0.5], [0.125, 0.25]]])
+    rewards, gains = np.array([[-10.0 / 7.0, 0.0], [0.0, 10.0 / 7.0]]), np.array([[0.0, 0.0], [0.0, 1.0]])
+    problem = build_problem(
+        sparse.csr_matrix(moves.reshape(4, 2)), rewards, np.array([[1.0, 0.0], [0.0, 0.5]]),
+        np.array([0.4, 0.6]), np.ones((2, 2), dtype=bool), np.array([1, 0]),
+        guards=gains[None], limits=np.zeros(1),
+    )  # fmt: skip
+    solved = solve_guarded(problem, ("g<=0",), Effort(nodes=100), Clock(), 0.1)
+    assert solved.returns.tolist() == [0.0]
+    assert all(solved.proven)
+    assert solved.nodes < 20

@@ -123,7 +123,8 @@ class RelaxationSearch(Search):
             return []
         if answer.values is None or answer.duals is None or answer.objective is None:
             return self._split_anywhere(node, choice, np.ones(problem.n_states))
-        visits, met = answer.values[:-1], self._met(answer.values[:-1])
+        visits = np.where(node.active, answer.values[:-1], 0.0)  # a bound of 0 may be passed by the solver's tolerance
+        met = self._met(visits)
         choice = np.where(met, _most_taken(problem, visits), choice)
         plan = self._plan(choice)
         price = max(0.0, float(answer.duals[problem.n_states])) if np.isfinite(within) else 0.0
