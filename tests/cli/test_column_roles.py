@@ -47,7 +47,10 @@ def test_an_offer_that_was_taken_is_known_after_the_offer_was_made():
     frame = pl.DataFrame({"offer": offer, "age": age, "profit": rng.normal(size=500),
                           "took_part": offer * rng.integers(0, 2, 500), "owner": rng.integers(0, 2, 500)})  # fmt: skip
     assert propose(frame).state == ("age", "owner")
-    assert "comes with one action only" in propose(frame).left_out["took_part"]
+    assert "tells the action in part" in propose(frame).left_out["took_part"]
+    priced = frame.with_columns(earned_if_offered=pl.col("offer") * rng.gamma(2, 9, 500) * (pl.col("age") > 30))
+    assert propose(priced).state == ("age", "owner"), "0 without an offer, as products of columns are"
+    assert "earned_if_offered" in propose(priced.select("earned_if_offered", *frame.columns)).state
 
 
 def renewals(n=1000):

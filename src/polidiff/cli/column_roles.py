@@ -342,7 +342,7 @@ def _why_no_state(
     if re.search(AFTERWARDS, column.plain) or _later(column, outcome, columns) or _is_event(column, frame, roles):
         return "looks as if it came after the decision"
     if taken_up(frame, column.name, roles["action"], outcome):
-        return "stands behind the outcome and has a value that comes with one action only, as after the decision"
+        return "stands behind the outcome and tells the action in part, as what comes after it does"
     if column.kind == "time":
         return "is a time"
     if column.kind == "text" and column.distinct > MOST_WORDS and _mostly_rare(frame[column.name]):

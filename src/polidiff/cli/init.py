@@ -35,7 +35,7 @@ COMMENTS = {
 STATE = "what the decision could depend on; rules speak about these"
 NEUTRAL = (
     r"^(0|0\.0|old|alt|no|nein|non|false|none|control|cont|ctrl|placebo|p|obs|observation|usual|tau|standard|regular|0_.*"
-    r"|keine?|nichts|kontrolle|aucune?|rien|temoin|ninguno|ninguna|nada|nessuno|nessuna|nenhum|nenhuma|geen|niets)$"
+    r"|keine?[rs]?|nichts|kontrolle|aucune?|rien|temoin|ninguno|ninguna|nada|nessuno|nessuna|nenhum|nenhuma|geen|niets)$"
 )
 ADVICE = (
     r"(^|_)(recommend\w*|advi[cs]e\w*|suggest\w*|proposed|predicted|model)(_|$)"  # names of another policy's actions

@@ -201,13 +201,16 @@ def copies(frame: pl.DataFrame, name: str, action: str) -> bool:
 
 
 def taken_up(frame: pl.DataFrame, name: str, action: str, outcome: str) -> bool:
-    """Whether a column behind action and outcome has two values, one with a single action: an offer that was taken."""
+    """Whether a column behind action and outcome tells the action in part: an offer that was taken, its price or 0.
+
+    Of two values one comes with a single action, or of more an action has one alone, beyond chance.
+    """
     if name not in frame.columns[max(frame.columns.index(c) for c in (action, outcome or action)) :]:
         return False
     pairs = _crosstab(frame, name, action)
-    alone = (pl.col("actions") == 1) & (pl.col("rows") >= FEWEST_ROWS)
-    chances = pairs.select(chance=_share("a") ** pl.col("rows"), alone=alone).filter("alone")["chance"]
-    return pairs["x"].n_unique() == 2 and bool((chances < BY_CHANCE).any())
+    alone, of = ("actions", "a") if pairs["x"].n_unique() == 2 else ("values", "x")
+    single = (pl.col(alone) == 1) & (pl.col("rows") >= FEWEST_ROWS)
+    return bool(pairs.select((single & (_share(of) ** pl.col("rows") < BY_CHANCE)).any()).item())
 
 
 def tells_empty(frame: pl.DataFrame, column: Column, columns: Sequence[Column]) -> str | None:

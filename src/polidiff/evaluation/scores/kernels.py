@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polidiff.compiled import loops
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
 
 @loops
@@ -111,7 +111,8 @@ def scan_boxes(
     codes: AnyArray,  # (d, n) cell of each feature and row
     sizes: IntArray,  # (d,) cells of each feature
     gains: FloatArray,  # (n, m) what each move adds in each row
-    named: BoolArray,  # (d,) features of which a box holds the last cell or all
+    sides: IntArray,  # (k, 3) first cell, cell behind the last and bounds of each condition; the last is none
+    begins: IntArray,  # (d + 1,) where the conditions on each feature begin
     price: FloatArray,  # (m,) of one bound
     most: int,  # bounds of a box
     deepest: int,  # features of a box: 2 or 3
@@ -121,27 +122,23 @@ def scan_boxes(
 ) -> None:
     """Every box with at most `most` bounds over at most three features, for every move."""
     d, n = codes.shape
+    none = len(sides) - 1
     for f in range(d):
         for g in range(f, d):
-            for h in range(g, d if deepest > 2 else g + 1):
-                if (f == g) != (g == h) and f == g:
-                    continue  # one feature: f = g = h; two: f < g = h; three: f < g < h
-                a, b, c = sizes[f], (sizes[g] if g > f else 1), (sizes[h] if h > g else 1)
-                third = 1 if h > g else 0
-                rest = third + (1 if g > f else 0)  # bounds that the features after the first need at least
-                for k in range((a + 1) * (b + 1) * (c + 1)):
-                    for m in range(gains.shape[1]):
-                        room[k, m] = 0.0
+            for h in range(g, d if deepest > 2 and g > f else g + 1):  # one feature: f = g = h; two: f < g = h
+                b, c = (sizes[g] if g > f else 1), (sizes[h] if h > g else 1)
+                more = 1 if h > g else 0  # bounds that the third feature needs at least
+                up, left = (b + 1) * (c + 1), c + 1
+                room[: (sizes[f] + 1) * up] = 0.0
                 for i in range(n):
-                    y = codes[g, i] if g > f else 0
-                    z = codes[h, i] if h > g else 0
-                    k = ((codes[f, i] + 1) * (b + 1) + y + 1) * (c + 1) + z + 1
+                    k = (codes[f, i] + 1) * up + (codes[g, i] + 1 if g > f else 1) * left
+                    k += codes[h, i] + 1 if h > g else 1
                     for m in range(gains.shape[1]):
                         room[k, m] += gains[i, m]
-                for x in range(1, a + 1):
+                for x in range(1, sizes[f] + 1):
                     for y in range(1, b + 1):
                         for z in range(1, c + 1):
-                            k, up, left = (x * (b + 1) + y) * (c + 1) + z, (b + 1) * (c + 1), c + 1
+                            k = x * up + y * left + z
                             for m in range(gains.shape[1]):
                                 room[k, m] += (
                                     room[k - up, m] + room[k - left, m] + room[k - 1, m]
@@ -149,33 +146,30 @@ def scan_boxes(
                                     + room[k - up - left - 1, m]
                                 )  # fmt: skip
                 for m in range(gains.shape[1]):
-                    for x0 in range(a):
-                        for x1 in range(x0 + 1, a + 1):
-                            s = (1 if x0 > 0 else 0) + (1 if x1 < a else 0)
-                            if s == 0 or s + rest > most or (named[f] and x1 < a):
-                                continue
-                            for y0 in range(b):
-                                for y1 in range(y0 + 1, b + 1):
-                                    t = s + (1 if y0 > 0 else 0) + (1 if y1 < b else 0)
-                                    if t + third > most or (g > f and (t == s or (named[g] and y1 < b))):
-                                        continue
-                                    for z0 in range(c):
-                                        for z1 in range(z0 + 1, c + 1):
-                                            u = t + (1 if z0 > 0 else 0) + (1 if z1 < c else 0)
-                                            if u > most or (h > g and (u == t or (named[h] and z1 < c))):
-                                                continue
-                                            lo, hi = x0 * (b + 1), x1 * (b + 1)
-                                            worth = (
-                                                room[(hi + y1) * (c + 1) + z1, m] - room[(lo + y1) * (c + 1) + z1, m]
-                                                - room[(hi + y0) * (c + 1) + z1, m] - room[(hi + y1) * (c + 1) + z0, m]
-                                                + room[(lo + y0) * (c + 1) + z1, m] + room[(lo + y1) * (c + 1) + z0, m]
-                                                + room[(hi + y0) * (c + 1) + z0, m] - room[(lo + y0) * (c + 1) + z0, m]
-                                                - price[m] * u
-                                            )  # fmt: skip
-                                            for q in range(3):
-                                                feature = f if q == 0 else (g if q == 1 else h)
-                                                if worth > best[feature, m]:
-                                                    best[feature, m] = worth
-                                                    box[feature, m, 0:3] = f, x0, x1 - 1
-                                                    box[feature, m, 3:6] = g, y0, (y1 - 1 if g > f else -1)
-                                                    box[feature, m, 6:9] = h, z0, (z1 - 1 if h > g else -1)
+                    for p in range(begins[f], begins[f + 1]):
+                        if sides[p, 2] + more + (1 if g > f else 0) > most:
+                            break
+                        low, high = sides[p, 0] * up, sides[p, 1] * up
+                        for q in range(begins[g] if g > f else none, begins[g + 1] if g > f else none + 1):
+                            if sides[p, 2] + sides[q, 2] + more > most:
+                                break
+                            y0, y1 = sides[q, 0] * left, sides[q, 1] * left
+                            for r in range(begins[h] if h > g else none, begins[h + 1] if h > g else none + 1):
+                                bounds = sides[p, 2] + sides[q, 2] + sides[r, 2]
+                                if bounds > most:
+                                    break
+                                z0, z1 = sides[r, 0], sides[r, 1]
+                                worth = (
+                                    room[high + y1 + z1, m] - room[low + y1 + z1, m]
+                                    - room[high + y0 + z1, m] - room[high + y1 + z0, m]
+                                    + room[low + y0 + z1, m] + room[low + y1 + z0, m]
+                                    + room[high + y0 + z0, m] - room[low + y0 + z0, m]
+                                    - price[m] * bounds
+                                )  # fmt: skip
+                                for t in range(3):
+                                    feature = f if t == 0 else (g if t == 1 else h)
+                                    if worth > best[feature, m]:
+                                        best[feature, m] = worth
+                                        box[feature, m, 0:3] = f, sides[p, 0], sides[p, 1] - 1
+                                        box[feature, m, 3:6] = g, sides[q, 0], (sides[q, 1] - 1 if g > f else -1)
+                                        box[feature, m, 6:9] = h, sides[r, 0], (sides[r, 1] - 1 if h > g else -1)

@@ -70,6 +70,13 @@ class CellTable:
     def keep(self) -> int:
         return len(self.gains) - 1
 
+    def sides(self, feature: int) -> list[tuple[int, int, int]]:
+        """Conditions on a feature: first cell, cell behind the last, and bounds, those with one first."""
+        size = int(self.sizes[feature])
+        ends = [(a, b) for a in range(size) for b in range(a + 1, size + 1) if b == size or not self.named[feature]]
+        sides = [(a, b, int(a > 0) + int(b < size)) for a, b in ends if (a, b) != (0, size)]
+        return sorted(sides, key=lambda side: side[2])
+
     def covers(self, box: Box) -> BoolArray:
         return covers(self.codes, box)
 
@@ -252,9 +259,11 @@ def _scan(
     sizes = table.sizes[features]
     best, box = np.full((len(features), len(moves)), -np.inf), np.full((len(features), len(moves), 9), -1)
     room = np.zeros(((int(sizes.max(initial=1)) + 1) ** 3, len(moves)))
-    options = table.named[features], table.price[moves], table.options.max_conditions, deepest
+    sides = [table.sides(feature) for feature in features.tolist()]
+    begins = np.cumsum([0, *map(len, sides)])
+    options = table.price[moves], table.options.max_conditions, deepest
     inside, added = np.ascontiguousarray(codes[features]), np.ascontiguousarray(gains[moves].T)
-    scan_boxes(inside, sizes, added, *options, room, best, box)
+    scan_boxes(inside, sizes, added, np.array([*chain(*sides), (0, 1, 0)]), begins, *options, room, best, box)
     for f, m in np.argwhere(best > 0).tolist():
         parts = tuple((int(features[g]), first, last) for g, first, last in _as_box(box[f, m].tolist(), sizes))
         worth[(int(moves[m]), parts)] = float(best[f, m])
@@ -389,18 +398,11 @@ class _Search:
 
 def _all_rules(table: CellTable) -> list[tuple[int, Box]] | None:
     """Every box with every move; None where these, times the cells, are too many."""
-    sides = [
-        [(f, a, b) for a in range(size) for b in range(a, size) if (a, b) != (0, size - 1) and (b == size - 1 or not n)]
-        for f, (size, n) in enumerate(zip(table.sizes.tolist(), table.named.tolist(), strict=True))
-    ]
-    count = sum(map(len, sides)) ** min(3, table.options.max_conditions)
-    if count * len(table.gains) * table.gains.shape[1] > MOST_LISTED:
+    sides = [[(f, a, b - 1) for a, b, _ in table.sides(f)] for f in range(len(table.sizes))]
+    most = min(3, table.options.max_conditions)
+    if sum(map(len, sides)) ** most * len(table.gains) * table.gains.shape[1] > MOST_LISTED:
         return None
-    boxes = [
-        box
-        for size in range(1, 1 + min(3, table.options.max_conditions))
-        for columns in combinations(range(len(sides)), size)
-        for box in product(*(sides[column] for column in columns))
-        if bounds_of(box, table.sizes) <= table.options.max_conditions
-    ]
+    several = [columns for size in range(1, most + 1) for columns in combinations(sides, size)]
+    every = [box for columns in several for box in product(*columns)]
+    boxes = [box for box in every if bounds_of(box, table.sizes) <= table.options.max_conditions]
     return [(move, box) for move in range(len(table.gains)) for box in [*boxes, *([()] if move < table.keep else [])]]
