@@ -57,7 +57,6 @@ from polidiff.worlds.text_tables import yes_or_no
 MOST_WORDS = 50  # different values up to which a column of text is a category in any case
 MOST_ENDS = 6  # different words up to which a column may say how things ended
 HARDLY_FILLED = 0.5  # share of rows without a value from which on a column is no state
-FOLLOWS = "follows from the action"
 
 
 @dataclass(frozen=True)
@@ -336,8 +335,8 @@ def _why_no_state(
         return "has one value"
     if column.missing > HARDLY_FILLED:
         return f"is empty in {percent(column.missing)} of the rows"
-    if told_by_action(frame, column.name, roles["action"]):
-        return FOLLOWS
+    if copies(frame, column.name, roles["action"]):
+        return "follows from the action"
     outcome = roles.get("reward", "")
     if re.search(AFTERWARDS, column.plain) or _later(column, outcome, columns) or _is_event(column, frame, roles):
         return "looks as if it came after the decision"
@@ -352,7 +351,7 @@ def _why_no_state(
         return "follows from the outcome"
     if column.distinct == 2 and (other := tells_empty(frame, column, columns)):
         return f"says where {other} is empty"
-    return FOLLOWS if copies(frame, column.name, roles["action"]) else None
+    return None
 
 
 def _who(column: Column, frame: pl.DataFrame, roles: Mapping[str, str]) -> str:

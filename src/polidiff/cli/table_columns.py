@@ -193,11 +193,10 @@ def told_by_action(frame: pl.DataFrame, name: str, action: str) -> bool:
 
 
 def copies(frame: pl.DataFrame, name: str, action: str) -> bool:
-    """Whether the column follows from the action, or one action alone has a value of its own."""
+    """Whether the action alone tells the column, or one action alone has a value of its own."""
     pairs = _crosstab(frame, name, action)
     own = (pairs["values"] == 1) & (pairs["actions"] == 1) & (pairs["rows"] >= FEWEST_ROWS)
-    values = pairs["x"].n_unique()
-    return (values > 1 and bool((pairs["values"] == 1).all())) or (values > 2 and bool(own.any()))
+    return (pairs["x"].n_unique() > 2 and bool(own.any())) or told_by_action(frame, name, action)
 
 
 def taken_up(frame: pl.DataFrame, name: str, action: str, outcome: str) -> bool:

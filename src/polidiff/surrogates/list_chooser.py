@@ -31,11 +31,11 @@ from polidiff.evaluation.scores.rule_lists import (
     ListOptions,
     ProvenList,
     RuleList,
-    covers,
     grown_lists,
     merged,
     proven_lists,
     refined,
+    supported,
 )
 from polidiff.optimize import Clock
 from polidiff.policies import one_hot
@@ -167,20 +167,10 @@ class ListChooser:
         cells, codes = self.problem.cells, self.problem.codes()[:, rows]
         fine = tuple((move, cells.as_fine(box)) for move, box in rules)
         better = refined(codes, cells.sizes, gains, fine)
-        fine = better if self._supported(better, codes, rows) else fine
+        support, weight = np.column_stack([self.support[rows], np.full(int(rows.sum()), np.inf)]).T, 1 / rows.sum()
+        fine = better if supported(codes, support, np.full(codes.shape[1], weight), better, self.limits) else fine
         number = [*self.offered.tolist(), self.problem.world.n_actions]
         return tuple((number[move], box) for move, box in fine)
-
-    def _supported(self, rules: RuleList, codes: AnyArray, rows: BoolArray) -> bool:
-        """Whether enough people stand behind every rule."""
-        support = np.column_stack([self.support[rows], np.full(int(rows.sum()), np.inf)])
-        left = np.ones(codes.shape[1], dtype=np.bool_)
-        for move, box in rules:
-            inside = left & covers(codes, box)
-            if support[inside, move].sum() < self.limits.min_support or inside.mean() < self.limits.min_share:
-                return False
-            left &= ~inside
-        return True
 
     def _aimed(self, gains: FloatArray) -> FloatArray:
         """(n, A) what is improved; where next to nobody took an action, nothing good is expected of it."""

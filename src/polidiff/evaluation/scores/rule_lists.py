@@ -84,13 +84,8 @@ class CellTable:
         return moves_of(self.codes, rules, self.keep)
 
     def supports(self, rules: RuleList) -> bool:
-        """Whether enough rows stand behind every rule, where the rules before it leave them."""
-        left = np.ones(self.gains.shape[1], dtype=np.bool_)
-        for move, box in rules:
-            if not _supported(self, left, move, box):
-                return False
-            left &= ~self.covers(box)
-        return True
+        """Whether enough rows stand behind every rule."""
+        return supported(self.codes, self.support, self.weight, rules, self.options)
 
     def worth(self, rules: RuleList) -> float:
         value = self.gains[self.moves(rules), np.arange(self.gains.shape[1])].sum()
@@ -227,7 +222,9 @@ def _improved(table: CellTable, rules: RuleList) -> tuple[float, RuleList]:
 def best_boxes(table: CellTable, reached: BoolArray, gains: FloatArray) -> list[tuple[int, Box]]:
     """The best boxes of reached cells that pay and have enough support, by gains (moves, cells), best first."""
     paying = (rule for worth, rule in ranked_boxes(table, reached, gains) if worth > 0)
-    return list(islice((rule for rule in paying if _supported(table, reached, *rule)), 2 * BEAM))
+    rows = table.codes[:, reached], table.support[:, reached], table.weight[reached]
+    supporting = (rule for rule in paying if supported(*rows, (rule,), table.options))
+    return list(islice(supporting, 2 * BEAM))
 
 
 def ranked_boxes(
@@ -270,10 +267,15 @@ def _scan(
     return best
 
 
-def _supported(table: CellTable, reached: BoolArray, move: int, box: Box) -> bool:
-    inside = reached & table.covers(box)
-    share = float(table.weight[inside].sum())
-    return float(table.support[move][inside].sum()) >= table.options.min_support and share >= table.options.min_share
+def supported(codes: AnyArray, support: FloatArray, weight: FloatArray, rules: RuleList, options: ListOptions) -> bool:
+    """Whether enough rows, by `support` (A + 1, n) and `weight` (n,), stand behind every rule."""
+    left = np.ones(codes.shape[1], dtype=np.bool_)
+    for move, box in rules:
+        inside = left & covers(codes, box)
+        if support[move][inside].sum() < options.min_support or weight[inside].sum() < options.min_share:
+            return False
+        left &= ~inside
+    return True
 
 
 def _as_box(parts: list[int], sizes: IntArray) -> Box:
