@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from typing import TypeAlias
@@ -169,7 +169,10 @@ def grid_of_rows(
     most: int = MOST_CELLS,
     seed: int = 0,
 ) -> Grid:
-    """Cells of sampled rows (n, d), cut where signals (n, k) or effects of actions differ, at most so many are met."""
+    """Cells of sampled rows (n, d), cut where signals (n, k) or effects of actions differ, at most so many are met.
+
+    Where no more are there in all, those that no row met are cells too: a rule may lead there.
+    """
     if not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise InvalidWorldError(
@@ -183,7 +186,12 @@ def grid_of_rows(
         tried = cuts if more is None else (*cuts[:column], more, *cuts[column + 1 :])
         if more is not None and met_grid(values, names, tried).size <= most:
             cuts = tried
-    return _checked(met_grid(values, names, cuts))
+    grid = _checked(met_grid(values, names, cuts))
+    cells = [axis.cells for axis in grid.axes]
+    every = math.prod(cells) <= most
+    return (
+        replace(grid, places=np.stack(np.unravel_index(np.arange(math.prod(cells)), cells), axis=1)) if every else grid
+    )
 
 
 def met_grid(values: FloatArray, names: Sequence[str], cuts: Sequence[FloatArray]) -> Grid:

@@ -1,31 +1,32 @@
 """A simulator as a table over the cells of a grid, for rules about features.
 
 In every cell one may do as now or take one action throughout. Each episode follows a plan over cells, except that it
-draws another choice for a few of them, so that choices are seen near where the plan leads. The table is wrong where a
-cell is not a state; so it is estimated again near the best plan, a few times, every plan that was ever found is played,
-and the best for each number of rules is kept and judged by other episodes. An episode that is cut at the horizon H has
+draws another choice for a few of them, or does one thing in a whole box, so that choices are seen near where the plan
+leads. The table is wrong where a cell is not a state; so it is estimated again near the best plan, a few times, every
+plan that was ever found is played, and the best for each number of rules is kept and judged by other episodes. Rules of
+one condition are played without the table too. An episode that is cut at the horizon H has
 not ended; the table is discounted by 1 − 1/H instead, unless H is so small that ends are seen often.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from polidiff.options import ImproveOptions
-from polidiff.policies import Policy, one_hot, top_actions
+from polidiff.policies import CallablePolicy, Policy, one_hot, top_actions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.progress import track
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import counted
 from polidiff.records.patch import AS_NOW, Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
-from polidiff.rules.cell_grid import MOST_CELLS, Grid, Trials, grid_of_rows
+from polidiff.rules.cell_grid import MOST_CELLS, Box, Grid, Trials, grid_of_rows
 from polidiff.streams import Stream
 from polidiff.surrogates.record import (
     Note,
@@ -65,8 +66,9 @@ VALUES = 48  # leaves that tell what the rest of an episode brings
 EXPLORING = 0.1  # of the decisions, in the episodes that place the cuts
 RATES = (0.02, 0.1, 0.3)  # share of cells in which an episode draws another choice
 BOLD = (0.3, 1.0)  # the same, where episodes that do as now stay in few cells, so that few choices were seen
-FEW_LEARNED = 0.25  # of the choices in all cells
-TO_EXPLORE, TO_LEARN, TO_CHOOSE, TO_JUDGE = 0.1, 0.15, 0.2, 0.25  # of the effort; learning in each round
+FEW_LEARNED = 0.25  # of the choices in all cells that were met
+BOXED = 0.3  # of the episodes: they do one thing in a whole box of cells
+TO_EXPLORE, TO_RACE, TO_LEARN, TO_CHOOSE, TO_JUDGE = 0.1, 0.1, 0.15, 0.2, 0.25  # of the effort; learning in each round
 KEEP = "keep"
 
 
@@ -86,6 +88,12 @@ class CellGames:
         features = self.world.features_of(states)
         cell = self.cells.of(np.asarray(features, dtype=np.float64))
         return np.where(covers_any(self.frozen, features), -1, cell) if self.frozen else cell
+
+    def assigned(self, draw: Callable[[int, np.random.Generator], IntArray], horizon: int) -> Assigned:
+        """Episodes whose choices (episodes, K) are drawn: an action, or one past the last for "as now"."""
+        world, as_now = self.world, np.full(self.cells.size, self.world.n_actions)
+        ends = world.horizon <= SHORT
+        return Assigned(world, self.current, self.of, draw, as_now, world.n_actions + 1, ends, horizon)
 
 
 @dataclass(frozen=True)
@@ -116,17 +124,36 @@ class PlayedGrid(PlayedCells):
         for plan in track("plans played to choose", list(plans)):
             if plan.patch not in self.pool and not (self.pool and clock.over()):
                 self.pool[plan.patch] = self._played(plan)
-        learned = (self.counts.moves.sum(axis=2)[:, :-1] >= self.games.least).mean()
+        if not self.round and self.options.max_rules and self.any_rule and not clock.over():
+            easy = self._easy(plans[0], bound=max(plan.bound for plan in plans))
+            self.pool.setdefault(easy.plan.patch, easy)
+        played = self.counts.moves.sum(axis=2)
+        learned = (played[played.any(axis=1), :-1] >= self.games.least).mean()
         if self.round + 1 == ROUNDS or clock.over() or not learned:
             return None
         best = max(self.pool.values(), key=lambda played: played.mean)
         number = self.round + 1
-        near = choices_of(self.games, best.plan.rules)
         seed = (self.options.seed, Stream.CELL_GAMES, number)
+        near = choices_of(self.games, best.plan.rules)
         rates = RATES if learned > FEW_LEARNED else BOLD
         more = count_near(self.games, near, length=best.length, seed=seed, rates=rates)
         counts = self.counts + more
         return replace(self, table=cell_table(self.games, counts), counts=counts, round=number)
+
+    @property
+    def any_rule(self) -> bool:
+        """Whether a rule may be any: no limit on moves or support."""
+        options = self.options
+        return options.moves == "actions" and options.fallback == KEEP and options.min_support is None
+
+    def _easy(self, nothing: Plan, bound: float) -> Played:
+        """The best plan of one condition, which the table may not show where it is wrong."""
+        box, action, mean = best_half(self.games, (self.options.seed, Stream.CELL_GAMES, ROUNDS))
+        move, literals = self.world.actions[action].name, self.games.cells.literals(box)
+        rule = PlanRule(self.games.cells.rule(box), move, 1.0, 0.0, nothing.expected_return)
+        plan = replace(nothing, rules=(rule,), literals=literals, expected_return=mean, bound=max(bound, mean))
+        played = self._played(self.lift(plan))
+        return replace(played, plan=replace(played.plan, rules=(replace(rule, changes=played.changes),)))
 
     def _played(self, plan: Plan) -> Played:
         games = ROUNDS * int(self.options.max_rules or 0) + 1
@@ -243,7 +270,7 @@ def _explored(world: Simulator, current: Policy, effort: PlayEffort, seed: int) 
     episodes, horizon = effort.exploring(TO_EXPLORE, MORE, world.horizon)
     return roll_out(
         world,
-        _Exploring(current),
+        CallablePolicy(partial(_exploring, current), world.n_actions),
         episodes=episodes,
         seed=(seed, Stream.EXPLORED_STATES),
         horizon=horizon,
@@ -301,18 +328,9 @@ def _trials(
     return [(features[rows], effect[rows]) for rows in tried if np.count_nonzero(rows) >= 2 * ENOUGH]
 
 
-@dataclass(frozen=True, eq=False)
-class _Exploring:
-    """The policy in use, with a small chance of any other action."""
-
-    base: Policy
-
-    @property
-    def n_actions(self) -> int:
-        return self.base.n_actions
-
-    def probabilities(self, states: AnyArray) -> FloatArray:
-        return (1 - EXPLORING) * self.base.probabilities(states) + EXPLORING / self.n_actions
+def _exploring(base: Policy, states: AnyArray) -> FloatArray:
+    """Chances of the policy in use, with a small chance of any other action."""
+    return (1 - EXPLORING) * base.probabilities(states) + EXPLORING / base.n_actions
 
 
 def count_near(
@@ -320,23 +338,63 @@ def count_near(
 ) -> CellCounts:
     """Play near a plan (K,) of choices (an action, or one past the last for "as now"), and count.
 
-    `length` is that of the plan's own episodes, which draw another choice in a share of cells that is one of `rates`.
+    `length` is that of the plan's own episodes. Some draw another choice in a share of cells that is one of `rates`;
+    others take one action in a whole box of cells, as a rule would: where several changes pay only together, no few
+    cells show it.
     """
     world = games.world
     effort = replace(games.effort, length=max(length, games.effort.length))
     episodes, horizon = effort.exploring(TO_LEARN, MORE, world.horizon)
-    as_now = np.full(len(plan), world.n_actions)
-    draw = partial(_drawn, plan, world.n_actions, rates)
-    ends = world.horizon <= SHORT
-    game = Assigned(world, games.current, games.of, draw, as_now, world.n_actions + 1, ends, horizon)
-    return count_assigned(game, episodes=episodes, seed=seed, what="roll-outs over cells")
+    draw = partial(_drawn, games.cells, plan, world.n_actions, rates)
+    game = games.assigned(draw, horizon)
+    return count_assigned(game, episodes=episodes, seed=seed, what="roll-outs over cells")[0]
 
 
-def _drawn(plan: IntArray, as_now: int, rates: Sequence[float], count: int, rng: np.random.Generator) -> IntArray:
+def best_half(games: CellGames, seed: tuple[int, ...]) -> tuple[Box, int, float]:
+    """The side of a cut and the action there that return most, the current policy acting elsewhere, and their mean.
+
+    All of them are played a little, a quarter of them again, and a quarter of these, each time as many episodes.
+    """
+    world, cells = games.world, games.cells
+    episodes, horizon = games.effort.exploring(TO_RACE / 3, MORE, world.horizon)
+    episodes, ends = min(episodes, world.chunk), enumerate(cells.sizes.tolist())
+    sides = [(j, *side) for j, size in ends for cut in range(1, size) for side in ((0, cut - 1), (cut, size - 1))]
+    rules = [(side, action) for side in sides for action in range(world.n_actions)]
+    left = [rules[k] for k in np.random.default_rng(seed).permutation(len(rules))[:episodes]]
+    for turn in range(3):
+        choices = np.array([np.where(cells.covers((side,)), action, world.n_actions) for side, action in left])
+        game, played = games.assigned(partial(_in_turn, choices), horizon), episodes - episodes % len(left)
+        totals = count_assigned(game, episodes=played, seed=(*seed, turn), what="rules of one condition")[1]
+        means = totals[:, aim(world)[0]].reshape(-1, len(left)).mean(axis=0)
+        best = np.argsort(-means, kind="stable")[: max(1, len(left) // 4)]
+        left = [left[k] for k in best]
+    return (left[0][0],), left[0][1], float(means[best[0]])
+
+
+def _in_turn(choices: IntArray, count: int, rng: np.random.Generator) -> IntArray:
+    return choices[np.arange(count) % len(choices)]
+
+
+def _drawn(
+    cells: Grid, plan: IntArray, as_now: int, rates: Sequence[float], count: int, rng: np.random.Generator
+) -> IntArray:
     """(count, K) choice of each episode in each cell."""
     rate = rng.choice(np.array(rates), size=(count, 1))
     other = rng.integers(0, as_now + 1, size=(count, len(plan)))
-    return np.where(rng.random((count, len(plan))) < rate, other, plan[None, :])
+    single = np.where(rng.random((count, len(plan))) < rate, other, plan[None, :])
+    boxed, action = rng.random((count, 1)) < BOXED, rng.integers(0, as_now, size=(count, 1))
+    return np.where(boxed, np.where(_random_boxes(cells, count, rng), action, plan[None, :]), single)
+
+
+def _random_boxes(cells: Grid, count: int, rng: np.random.Generator) -> BoolArray:
+    """(count, K) cells of random boxes with intervals of two columns, which may be one."""
+    inside = np.ones((count, cells.size), dtype=np.bool_)
+    for _ in range(2):
+        column = rng.integers(0, len(cells.columns), size=count)
+        first, last = np.sort(rng.integers(0, cells.sizes[column], size=(2, count)), axis=0)[:, :, None]
+        code = cells.codes.T[column]
+        inside &= (first <= code) & (code <= last)
+    return inside
 
 
 def cell_table(games: CellGames, counts: CellCounts) -> TabularMDP:

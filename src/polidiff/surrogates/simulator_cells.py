@@ -85,12 +85,13 @@ class Assigned:
     horizon: int  # decisions after which episodes are cut
 
 
-def count_assigned(game: Assigned, *, episodes: int, seed: tuple[int, ...], what: str) -> CellCounts:
-    """Play and count."""
+def count_assigned(game: Assigned, *, episodes: int, seed: tuple[int, ...], what: str) -> tuple[CellCounts, FloatArray]:
+    """What was seen, and the outcomes (episodes, M) of each episode."""
     size = game.world.chunk
     sizes = [min(size, episodes - cut) for cut in range(0, episodes, size)]
     tasks = [(game, n, (*seed, k)) for k, n in enumerate(sizes)]
-    return reduce(add, run_tasks(_count_chunk, tasks, what=what, quick=not is_stepped(game.world)))
+    counts, totals = zip(*run_tasks(_count_chunk, tasks, what=what, quick=not is_stepped(game.world)), strict=True)
+    return reduce(add, counts), np.concatenate(totals)
 
 
 @dataclass(eq=False)
@@ -130,7 +131,7 @@ class _Tally:
         self.before[episodes], self.taken[episodes] = cell, choice
 
 
-def _count_chunk(game: Assigned, count: int, seed: tuple[int, ...]) -> CellCounts:
+def _count_chunk(game: Assigned, count: int, seed: tuple[int, ...]) -> tuple[CellCounts, FloatArray]:
     world = game.world
     assigned = game.draw(count, np.random.default_rng((*seed, 1)))
     stepper, counter = start_stepper(world, count, seed), GainCounter(world, count)
@@ -153,7 +154,7 @@ def _count_chunk(game: Assigned, count: int, seed: tuple[int, ...]) -> CellCount
             break
     if game.cut_is_end:
         tally.end(running)
-    return tally.counts
+    return tally.counts, counter.totals
 
 
 def _nothing_yet(game: Assigned, episodes: int, outcomes: int) -> CellCounts:

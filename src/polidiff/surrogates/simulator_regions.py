@@ -122,7 +122,7 @@ def count_cells(world: Simulator, current: Policy, cells: RegionCells, *, episod
         world, current, partial(_cell_of, world, current, cells), partial(_assignments, cells), as_now,
         world.n_actions, cut_is_end=True, horizon=world.horizon,
     )  # fmt: skip
-    return count_assigned(game, episodes=episodes, seed=(seed, Stream.REGION_GAMES), what="roll-outs over regions")
+    return count_assigned(game, episodes=episodes, seed=(seed, Stream.REGION_GAMES), what="roll-outs over regions")[0]
 
 
 def _cell_of(world: Simulator, current: Policy, cells: RegionCells, states: AnyArray) -> IntArray:

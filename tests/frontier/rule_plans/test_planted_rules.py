@@ -58,3 +58,37 @@ def test_the_rule_is_found_and_its_gain_is_what_it_brings(name):
     assert reached.estimate >= 0.9 * top.estimate, "acting nowhere brings 0"
     slack = (reached.high - reached.low) / 2
     assert best.gain.low - slack <= reached.estimate <= best.gain.high + slack
+
+
+class Valley:
+    """A weak car between two hills: it must swing back to get out on the right; every step costs 1."""
+
+    n_actions, feature_names, horizon = 3, ("place", "speed"), 200
+
+    def reset(self, count, rng):
+        return np.stack([rng.uniform(-0.6, -0.4, count), np.zeros(count)], axis=1)
+
+    def step(self, states, actions, rng):
+        place, speed = states.T
+        speed = np.clip(speed + 0.001 * (actions - 1) - 0.0025 * np.cos(3 * place), -0.07, 0.07)
+        moved = np.clip(place + speed, -1.2, 0.6)
+        speed = np.where((moved == -1.2) & (speed < 0), 0.0, speed)
+        return np.stack([moved, speed], axis=1), np.full(len(states), -1.0), moved >= 0.5
+
+
+def test_a_rule_of_one_condition_is_found_where_few_changed_decisions_show_nothing():
+    """No episode of the current policy gets out, nor one that changes a few decisions: only the whole rule pays."""
+    world = Simulator(Valley())
+    best = improve(world, lambda states: np.full(len(states), 2), max_rules=1).best
+    swings = evaluate(world, lambda states: np.where(states[:, 1] < 0, 0, 2), episodes=2_000, seed=99)
+    reached = evaluate(world, best.policy, episodes=2_000, seed=99)
+    gain, top = (200 + value.outcomes["return"].estimate for value in (reached, swings))
+    assert gain >= 0.9 * top > 60
+    assert abs(best.gain.estimate - gain) < 3
+
+
+@pytest.mark.slow
+def test_a_way_that_pays_only_when_all_of_it_is_taken_is_found():
+    """The way along the cliff saves four steps; leaving it half-way saves none."""
+    current = np.select([np.arange(48) % 12 == 11, np.arange(48) < 12], [2, 1], 0)
+    assert improve(Simulator("CliffWalking-v1"), current, max_rules=2).best.expected_return == -13
