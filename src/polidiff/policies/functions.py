@@ -231,14 +231,8 @@ class Discretised:
         batch = np.asarray(states)
         if not len(batch):
             return np.zeros((0, self.n_actions))
-        chosen = real_actions(self.policy, batch).astype(np.float64)
-        width = self.bins.shape[1]
-        if chosen.size != len(batch) * width:
-            raise InvalidPolicyError(
-                f"the levels have {width} numbers each; the policy answered {len(batch)} states with shape "
-                f"{chosen.shape}"
-            )
-        gap = (chosen.reshape(len(batch), 1, width) - self.bins[None]) / self._span
+        chosen = real_actions(self.policy, batch, self.bins.shape[1], "the levels have {} numbers each")
+        gap = (chosen[:, None] - self.bins[None]) / self._span
         return one_hot((gap**2).sum(axis=2).argmin(axis=1), self.n_actions)
 
 

@@ -360,8 +360,17 @@ def last_width(module: ForeignModel) -> int | None:
     return int(widths[-1]) if widths else None
 
 
-def real_actions(policy: ForeignModel, batch: AnyArray) -> AnyArray:
-    """What a model or function does, in real numbers; of one that draws its actions, the mean."""
+def real_actions(policy: ForeignModel, batch: AnyArray, width: int, wanted: str) -> FloatArray:
+    """What a model or function does, (n, width) real numbers; of one that draws its actions, the mean."""
+    answer = np.asarray(_real_answer(policy, batch), dtype=np.float64)
+    if answer.size != len(batch) * width:
+        raise InvalidPolicyError(
+            f"{wanted.format(width)}; the policy answered {len(batch)} states with shape {answer.shape}"
+        )
+    return answer.reshape(len(batch), width)
+
+
+def _real_answer(policy: ForeignModel, batch: AnyArray) -> AnyArray:
     if callable(getattr(policy, "predict", None)):
         space, what = getattr(policy, "observation_space", None), type(policy).__name__
         if space is None:

@@ -58,13 +58,8 @@ class RealPolicy:
                 f"the environment takes {self.width} real numbers; the policy gives probabilities of actions. Hint: "
                 f"{numbers}, or choose levels: Simulator(env, actions=[…])"
             )
-        answer = np.asarray(real_actions(self.policy, np.asarray(states)), dtype=np.float64)
-        if answer.size != len(states) * self.width:
-            raise InvalidPolicyError(
-                f"the environment takes {self.width} real numbers; the policy answered {len(states)} states with shape "
-                f"{answer.shape}"
-            )
-        return np.clip(answer.reshape(len(states), self.width), self.real.low, self.real.high)
+        answer = real_actions(self.policy, np.asarray(states), self.width, "the environment takes {} real numbers")
+        return np.clip(answer, self.real.low, self.real.high)
 
 
 def alone(world: World, policy: PolicyLike) -> tuple[World, PolicyLike]:
@@ -125,20 +120,16 @@ class InNumbers:
     """A policy over choices as a policy of the environment: the numbers (n, d) of the choice it takes."""
 
     chosen: Policy
-    choices: tuple[Choice, ...]
+    real: RealCodec  # with the choices
 
     def __call__(self, states: AnyArray) -> FloatArray:
-        taken = top_actions(self.chosen.probabilities(states))
-        answers = np.zeros((len(taken), *self.choices[0](states[:1]).shape[1:]))
-        for choice in np.unique(taken):
-            answers[taken == choice] = self.choices[choice](states[taken == choice])
-        return answers
+        return self.real.numbers(top_actions(self.chosen.probabilities(states)), states)
 
 
 def in_numbers(place: World, policy: Policy) -> Policy | InNumbers:
     """A policy of a world of choices, as one that the environment takes; of any other world, as it is."""
-    choices: tuple[Choice, ...] = getattr(place, "choices", ())
-    return InNumbers(policy, choices) if choices else policy
+    choices: RealCodec | None = getattr(place, "choices", None)
+    return policy if choices is None else InNumbers(policy, choices)
 
 
 def nearest(policy: PolicyLike, levels: FloatArray) -> PolicyLike:

@@ -80,7 +80,7 @@ class Simulator:
         self.real: RealCodec | None = described.get("real")  # bounds of an environment that takes real numbers
         self.component_names: tuple[str, ...] = described.get("components") or ()
         self.levels: FloatArray | None = None  # (A, d) among which these are chosen
-        self.choices: tuple[Choice, ...] = ()  # the same, where each depends on the state
+        self.choices: RealCodec | None = None  # the same, where each depends on the state
         if self.real is not None and actions is not None:
             actions = self._real_actions(actions, self.real)
         self.actions: tuple[Action, ...] = as_actions(
@@ -120,7 +120,8 @@ class Simulator:
     def with_choices(self, choices: Sequence[Choice], names: Sequence[str]) -> Simulator:
         """The same world, where actions are choices among real numbers, functions of states (n, …) to (n, d)."""
         world = copy(self)
-        world._source, world.real, world.choices = self._source.choosing(tuple(choices)), None, tuple(choices)
+        world._source, world.real = self._source.choosing(tuple(choices)), None
+        world.choices = world._source.actions
         world.n_actions, world.actions = len(choices), as_actions(list(names), len(choices))
         return world
 

@@ -80,15 +80,19 @@ class RealCodec:
         """How many numbers an action has."""
         return math.prod(self.shape)
 
-    def decode(self, actions: IntArray, states: AnyArray | None = None) -> list[EnvAction]:
-        """Numbers for the environment, within its bounds; without states, some that it takes."""
+    def numbers(self, actions: IntArray, states: AnyArray) -> FloatArray:
+        """(n, width) numbers of the choices, within the bounds of the environment."""
         taken = np.zeros((len(actions), self.width))
-        if states is not None:
-            for choice in np.unique(actions):
-                rows = actions == choice
-                taken[rows] = self.choices[choice](states[rows])
-        within = np.clip(taken, self.low, self.high).astype(self.dtype)
-        return list(within.reshape(len(actions), *self.shape))
+        for choice in np.unique(actions):
+            rows = actions == choice
+            taken[rows] = self.choices[choice](states[rows])
+        return np.clip(taken, self.low, self.high)
+
+    def decode(self, actions: IntArray, states: AnyArray | None = None) -> list[EnvAction]:
+        """Numbers as the environment takes them; without states, some that it takes."""
+        some = np.clip(np.zeros(self.width), self.low, self.high)
+        taken = np.tile(some, (len(actions), 1)) if states is None else self.numbers(actions, states)
+        return list(taken.astype(self.dtype).reshape(len(actions), *self.shape))
 
 
 def observation_codec(space: Space) -> ObservationCodec:
