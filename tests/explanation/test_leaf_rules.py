@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from polidiff.records.rule import Rule
+from polidiff.explanation.words import rule_text
+from polidiff.records.parse import parse_rules
+from polidiff.records.rule import Condition, Rule
 from polidiff.rules import RuleClassifier
 from polidiff.rules.learners import leaf_rules
 
@@ -21,6 +23,15 @@ def test_each_leaf_is_told_exactly_and_whole_numbers_in_whole_numbers(seed, most
         assert (rule.covers(rows) == (found == leaf)).all()
         bounds = [b for c in rule.conditions if c.feature == "count" for b in (c.low, c.high) if np.isfinite(b)]
         assert all(bound == round(bound) for bound in bounds)
+
+
+def test_a_bound_between_zero_and_next_to_nothing_is_read_as_zero():
+    speed, moves = np.array([-0.01, 0.0, 3e-7, 0.02]).repeat(50), np.array([0, 0, 1, 1]).repeat(50)
+    (rule,) = RuleClassifier(default_class=0).fit(speed[:, None], moves).rules_[1]
+    text = rule_text(rule).replace("x0", "speed")
+    assert text == "speed > 0"
+    assert (parse_rules(text, ["speed"])[0].covers(speed[:, None]) == (moves == 1)).all()
+    assert rule_text(Rule((Condition("speed", 0, high=rule.conditions[0].low),))) == "speed ≤ 0"
 
 
 @given(seed=st.integers(0, 2**16))

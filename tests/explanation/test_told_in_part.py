@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from polidiff import Simulator, explain
+from polidiff import Simulator, TabularMDP, explain
 from polidiff.evaluation.verdicts import RARE_IN_GROUPS, rare_events
 from polidiff.explanation.advice import advise
 
@@ -53,3 +53,14 @@ def test_a_doubt_about_some_starts_turns_no_advice_about_all(explanation):
         doubted = replace(explanation, assumptions=rare_events(few, name))
         assert (advise(doubted) != advise(explanation)) is turned
         assert "Rare events" in str(doubted)
+
+
+def test_a_region_that_neither_policy_meets_alone_is_said_to_be_met_in_turns_and_has_no_precision():
+    """From s0 the current policy goes by s1, the proposed one by s2; s3 is met by who changes over on the way."""
+    moves = np.zeros((5, 2, 5))
+    moves[0, 0, 1] = moves[0, 1, 2] = moves[1, 1, 3] = moves[2, 0, 3] = 1
+    moves[1, 0, 4] = moves[2, 1, 4] = moves[3, :, 4] = moves[4, :, 4] = 1
+    rewards = np.array([[0, 0], [1, 2], [3, 4], [5, 6], [0, 0]])
+    lines = str(explain(TabularMDP(moves, rewards, [1, 0, 0, 0, 0], absorbing=[4]), [0] * 5, [1] * 5)).splitlines()
+    assert "• s3: action 1 instead of action 0 (met only where the two policies take turns)" in lines
+    assert sum("right in 100 %" in line for line in lines) == 3

@@ -323,7 +323,8 @@ def region_text(region: Region, apart: str, people: str, actions: Sequence[Actio
     together = f" ({len(region.states)} states told together)" if region.merged else ""
     where = rule_text(region.rule)
     place = region.id if where == region.id else f"{region.id}: {where}{apart}"
-    return f"{place}: {_one_part(region)}{together} ({behind}; {true}{mark}{_also_moved(region, actions)})"
+    how = f"{behind}; {true}{mark}" if region.support.share else "met only where the two policies take turns"
+    return f"{place}: {_one_part(region)}{together} ({how}{_also_moved(region, actions)})"
 
 
 def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:

@@ -12,7 +12,7 @@ from polidiff.records.explanation import Explanation, Region, SwapShare, Verdict
 from polidiff.records.numbers import counted, interval_numbers, number, percent, same_places, with_unit
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import AS_NOW, Edit, Patch
-from polidiff.records.rule import Condition, Rule, overlap
+from polidiff.records.rule import ABOVE_ZERO, Condition, Rule, overlap
 
 MOSTLY = 0.9  # share of decisions from which on an action is what a policy does
 MOST_NAMED = 7  # things in one sentence
@@ -406,7 +406,7 @@ def _condition_text(c: Condition) -> str:
 
 def shortest(bound: float) -> tuple[str, bool]:
     """The bound as text, and whether it is the next number after a rounder one (so that < reads ≤)."""
-    below = math.nextafter(bound, -math.inf)
+    below = 0.0 if 0 < bound <= ABOVE_ZERO else math.nextafter(bound, -math.inf)
     rounder = below == 0 or len(repr(below)) + 3 < len(repr(bound))
     value = below if rounder else bound
     return number(value, 3 if abs(value) < 100 else 6), rounder

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -17,6 +18,7 @@ from polidiff.errors import InvalidInputError
 from polidiff.records.arrays import AnyArray, BoolArray, IntArray
 
 Matrix: TypeAlias = AnyArray | Mapping[str, AnyArray | Sequence[object]]  # (n, d) in the world's order, or columns
+ABOVE_ZERO = sys.float_info.min  # a lower bound that leaves out 0 and nothing else that a processor tells from it
 
 
 @dataclass(frozen=True)

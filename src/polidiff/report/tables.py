@@ -68,7 +68,10 @@ def regions_table(explanation: Explanation) -> Table:
             swap_text(region, short=True),
             percent(region.support.share),
             support_text(region.support, explanation.world, rows=True),
-            *(share_text(getattr(region, of), region.intervals.get(of)) for of in ("precision", "recall")),
+            *(
+                share_text(getattr(region, of), region.intervals.get(of)) if region.support.share else "not met"
+                for of in ("precision", "recall")
+            ),
         )
         for region in explanation.regions
     )

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.rule import Condition, Rule, missing_entries
+from polidiff.records.rule import ABOVE_ZERO, Condition, Rule, missing_entries
 from polidiff.rules.lists import Table
 
+TINY = 1e-4  # a number that nobody reads beside 0
 LARGEST = 254  # cells of one feature, so that a code fits a byte
 
 
@@ -175,12 +176,16 @@ def readable_bound(below: float, above: float) -> float:
     (0.2, 4.0, 0.5, 200.0)
     >>> readable_bound(-math.inf, 0.7), readable_bound(-0.2, 0.7)
     (0.7, 0.0)
+    >>> readable_bound(0.0, 3e-7) == ABOVE_ZERO  # read as "> 0"
+    True
     """
     if not (math.isfinite(below) and math.isfinite(above)) or not below < above:
         return above
     middle = below + (above - below) / 2
     if below < 0 <= above:
         return 0.0
+    if below == 0 and above < TINY:
+        return ABOVE_ZERO
     exponent = math.floor(math.log10(max(abs(below), abs(above)))) + 1
     for digits in range(-exponent, 18 - exponent):
         bound = _nearest_multiple(below, middle, above, digits)
