@@ -251,10 +251,11 @@ def _shown(world: Simulator, driver: Driver, starts: int) -> Any:
 def _against_trees(seen: Divergence, fresh: Divergence, names: tuple[str, ...]) -> dict[str, Any]:
     visits, label = visits_of(seen, as_pairs(seen)), _same_swaps(seen, fresh)
     fit = ~held_out_visits(seen.episode, 0)
-    lists, points = best_told(rule_lists(visits.take(fit), as_learner(), names, MOST_RULES, 0)[0], visits.take(~fit))
     trees = _trees(seen, fit, fresh, label)
     row: dict[str, Any] = {}
     for size in AT:
+        ways, *_ = rule_lists(visits.take(fit), as_learner(), names, MOST_RULES, 0, wanted=size)
+        lists, points = best_told(ways, visits.take(~fit), size)
         listed = lists[int(np.argmax([point.f1 for point in points[: size + 1]]))]  # as `max_rules` chooses it
         match = first_match([rule for rule, _ in listed], fresh.features)
         ours = fidelity(np.array([*(k for _, k in listed), 0])[match], label, fresh.judged).f1

@@ -15,6 +15,7 @@ from polidiff.regions import describe
 from polidiff.regions.describe import (
     MOST_CONDITIONS,
     MOST_RULES,
+    WELL_TOLD,
     as_pairs,
     best_told,
     fidelity,
@@ -133,6 +134,24 @@ def test_in_many_dimensions_rules_tell_as_much_as_a_tree_with_as_many_leaves(see
         naming = int((ends & (tree.tree_.value[:, 0].argmax(axis=1) > 0)).sum())
         f1 = fidelity(tree.predict(X[held]), label[held], np.ones(held.sum())).f1
         assert max(point.f1 for point in told.tradeoff if point.rules <= naming) >= f1 - 0.01
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_few_rules_are_not_the_first_few_of_a_long_list(seed):
+    """Four boxes that lie over each other, told perfectly by many rules: few tell as much as trees of few leaves."""
+    rng = np.random.default_rng(seed)
+    rows, label = rng.integers(0, 12, (400, 2)).astype(float), np.zeros(400, dtype=int)
+    for k in range(4):
+        low, high = np.sort(rng.integers(0, 13, (2, 2)), axis=0)
+        label[((rows >= low) & (rows < high)).all(axis=1)] = 1 + k % 2
+    share, zero, sure = np.full(400, 1 / 400), np.zeros(400, dtype=int), np.ones(400)
+    swaps, nowhere = (Swap("a", "b"), Swap("a", "c")), np.full(400, -1)
+    where = Divergence(rows, rows, label, swaps, zero, zero, share, share, nowhere, zero.astype(float), (sure, sure))
+    for most in (1, 2, 3):
+        told = describe(where, tuple(map(Action, "abc")), ("x", "y"), has_features=True, max_rules=most)
+        trees = [listed for listed in tree_rules(rows, label, share, seed=0) if len(listed) <= most]
+        best = max((f1_of(listed, rows, label, share) for listed in trees), default=0.0)
+        assert next(point.f1 for point in told.tradeoff if point.chosen) >= min(best, WELL_TOLD) - 0.01
 
 
 def test_rules_that_are_too_long_are_shortened_by_what_matters_least_and_the_cost_is_said():

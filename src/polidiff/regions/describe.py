@@ -216,9 +216,9 @@ def _learn_short(
     held_out = held_out_visits(divergence.episode, seed)
     fit, judge = (visits.take(~held_out), visits.take(held_out)) if held_out.any() else (visits, visits)
     most = MOST_RULES if max_rules is None else max_rules
-    ways, long, messages = rule_lists(fit, learner, names, max(MOST_RULES, most), seed)
+    ways, long, messages = rule_lists(fit, learner, names, max(MOST_RULES, most), seed, wanted=most)
     of_words = [ways[k : k + (WAYS if held_out.any() else 1)] for k in range(0, len(ways), WAYS)]  # few, then many
-    judged_ways = [best_told(some, judge) for some in of_words]
+    judged_ways = [best_told(some, judge, max_rules) for some in of_words]
     sizes = [_best_size([point.f1 for point in points[: most + 1]], max_rules) for _, points in judged_ways]
     few, many = (judged_ways[k][1][sizes[k]].f1 for k in (0, -1))
     which = 0 if many <= few + WORTH else -1
@@ -245,18 +245,19 @@ def _cost_of_reading(chosen: TradeoffPoint, long: list[TradeoffPoint], *, many_w
 
 
 def rule_lists(
-    fit: Visits, learner: Learner, names: tuple[str, ...], most: int, seed: int
+    fit: Visits, learner: Learner, names: tuple[str, ...], most: int, seed: int, *, wanted: int = MOST_RULES
 ) -> tuple[list[list[Listed]], list[Listed], tuple[str, ...]]:
     """Ways to lists of 0, 1, 2 … readable rules, such lists without that limit, and what the learner could not tell.
 
-    Where the learner's own rules tell too little, the best of them, of finer ones and of trees' leaves are chosen.
+    Where `wanted` of the learner's own rules tell too little, the best of all, of finer ones and of trees' leaves are
+    chosen: the first few of a long list are not the best few.
     """
     X, label = fit.features, fit.label
     first, messages = learn_rules(learner.make(seed), X, label, fit.weight, seed=seed)
     path = nested(named(first, names), X, label, fit.judged)
-    f1 = fit.point(path[-1]).f1
+    f1, at_first = (fit.point(path[k]).f1 for k in (-1, min(wanted, len(path) - 1)))
     readable = all(len(rule.conditions) <= MOST_CONDITIONS for rule, _ in first) and not names_many(first)
-    if f1 >= WELL_TOLD and (readable or not learner.chooses):
+    if at_first >= WELL_TOLD and (readable or not learner.chooses):
         return [path], [], messages
     if not learner.chooses:
         return [_finest_told(path, fit, learner, names, seed)], [], messages
@@ -284,10 +285,17 @@ def rule_lists(
     return ways, best_lists(free, path, most), messages
 
 
-def best_told(ways: list[list[Listed]], judge: Visits) -> tuple[list[Listed], list[TradeoffPoint]]:
-    """The way whose lists, of all lengths together, tell most of other visits, and how well each of them does."""
+def best_told(
+    ways: list[list[Listed]], judge: Visits, max_rules: int | None = None
+) -> tuple[list[Listed], list[TradeoffPoint]]:
+    """The way whose lists tell most of other visits, and how well each of them does.
+
+    Lists of all lengths together; where at most `max_rules` are asked for, the best of these.
+    """
     judged_paths = [(path, [judge.point(rules) for rules in path]) for path in ways]
-    return max(judged_paths, key=lambda way: sum(point.f1 for point in way[1]))
+    of_all = [sum(point.f1 for point in points) for _, points in judged_paths]
+    asked = [0.0 if max_rules is None else max(p.f1 for p in points[: max_rules + 1]) for _, points in judged_paths]
+    return judged_paths[max(range(len(ways)), key=lambda k: (asked[k], of_all[k]))]
 
 
 def _finest_told(path: list[Listed], fit: Visits, learner: Learner, names: tuple[str, ...], seed: int) -> list[Listed]:
