@@ -1,4 +1,4 @@
-"""Logs whose states are measurements: cells, estimated behaviour, fitted-Q, learned candidates, converters."""
+"""Logs whose states are measurements: cells, estimated behaviour, fitted-Q, plans, converters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polidiff.evaluation.logged.compare import judge_log
 from polidiff.evaluation.logged.counted_log import counted_log
 from polidiff.evaluation.logged.counts import BLOCKS
 from polidiff.evaluation.logged.judge import Question
-from polidiff.evaluation.logged.plan import choose_and_judge, learned_candidate
+from polidiff.evaluation.logged.plan import choose_and_judge
 from polidiff.evaluation.logged.policies import logging_policy, row_chances
 from polidiff.records.rule import Condition, Rule
 from polidiff.worlds.log_converters import log_from_d3rlpy, log_from_minari, simulated_frame, simulated_log
@@ -79,24 +79,23 @@ def test_fitted_q_agrees_with_the_truth(walk, even, keen):
     assert found.low < found.estimate < found.high
 
 
-def test_candidates_learned_from_a_log_beat_the_logging_policy(walk, even):
-    learned = learned_candidate(measured(walk, even, 500, 5))
-    chosen = learned.probabilities(np.column_stack([np.arange(4) + 0.4, np.zeros(4)]))
-    assert chosen[:, 1].mean() >= 0.75
+def two_boxes(people=2000):
+    """One decision each: drug 1 gains where x > .6 and y < .7 and where z < .3, and costs elsewhere."""
+    rng = np.random.default_rng(3)
+    x, drug = rng.uniform(size=(people, 3)), rng.integers(0, 2, people)
+    pays = ((x[:, 0] > 0.6) & (x[:, 1] < 0.7)) | (x[:, 2] < 0.3)
+    frame = pl.DataFrame({"x": x[:, 0], "y": x[:, 1], "z": x[:, 2], "drug": drug,
+                          "well": np.where(pays, 0.5, -0.4) * drug + rng.normal(size=people) * 0.3})  # fmt: skip
+    return Log(frame, state=["x", "y", "z"], action="drug", reward="well"), x, pays
 
 
-def test_without_candidates_improve_learns_one_from_the_rows_that_choose(walk, even):
-    plans = improve(measured(walk, even, 1500, 8), lambda states: np.zeros(len(states), dtype=int))
-    assert len(plans) > 1
-    assert plans.best.gain.low > 0
-    lazy, keen = np.tile([1.0, 0.0], (5, 1)), np.tile([0.0, 1.0], (5, 1))
-    assert plans.best.gain.high >= 0.5 * (truth(walk, keen)[0] - truth(walk, lazy)[0])
-
-
-def test_candidates_never_take_what_was_hardly_tried(walk):
-    seldom = np.tile([0.999, 0.001], (5, 1))
-    learned = learned_candidate(measured(walk, seldom, 300, 6))
-    assert (learned.probabilities(np.column_stack([np.arange(4) + 0.4, np.zeros(4)]))[:, 1] == 0).all()
+def test_without_candidates_improve_finds_rules_over_the_features():
+    log, x, pays = two_boxes()
+    for plans, most in ((improve(log, "always:0"), 3), (improve(log, "always:0", max_states=1), 1)):
+        assert max(len(plan.rules) for plan in plans) == most
+        assert plans.best.gain.low > 0
+    treated = improve(log, "always:0").best.policy.probabilities(x)[:, 1] == 1
+    assert (treated == pays).mean() > 0.95
 
 
 def test_the_two_halves_share_no_episode_and_make_up_the_log(walk, even):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from polidiff.errors import InvalidOptionError, InvalidOutcomeError
 from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import Candidates, PolicyLike
@@ -12,9 +14,11 @@ from polidiff.surrogates.record import Reduction, refuse_with_rules
 from polidiff.worlds.log import Log
 from polidiff.worlds.protocol import aim
 
+MOST_RULES = 3  # over feature rows, where nobody says how many changes are to be read
+
 
 def reduce(log: Log, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> Reduction:
-    """Rules over features if they are asked for; else changed states, or regions of candidates over features."""
+    """Changed states, or rules over their features; over feature rows, regions of candidates, or rules."""
     aimed = log.outcomes[aim(log)[0]]
     if aimed.prefer is None:
         raise InvalidOutcomeError(
@@ -31,11 +35,12 @@ def reduce(log: Log, current: PolicyLike, candidates: Candidates, options: Impro
         )
     if log.discrete:
         return (reduce_state_rules if by_rules else reduce_states)(log, current, candidates, options)
-    if by_rules:
-        return reduce_to_scores(log, current, options)
     if options.unit != "expected" or options.change_cost is not None or options.pessimism:
         raise InvalidOptionError(
             "unit='total', change_cost and pessimism need discrete states; this log has feature rows. Hint: pass "
             "state='column', a column that numbers states or cells"
         )
-    return reduce_to_edits(log, current, candidates, options)
+    if candidates is not None:
+        return reduce_to_edits(log, current, candidates, options)
+    most = next((limit for limit in (options.max_rules, options.max_states) if limit is not None), MOST_RULES)
+    return reduce_to_scores(log, current, replace(options, max_rules=most))

@@ -22,7 +22,7 @@ from polidiff.divergence import DivergenceOptions
 from polidiff.divergence.log import compare_rows
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.model import build_model, split_policy
-from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, choose_and_judge, learned_candidate
+from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, choose_and_judge
 from polidiff.evaluation.logged.policies import as_log_policy
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
@@ -194,16 +194,14 @@ class RegionEdits(LogHalves):
 
 
 def reduce_to_edits(log: Log, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> RegionEdits:
-    """Edits of the regions in which candidates differ; without candidates, one is learned from the choosing half."""
+    """Edits of the regions in which candidates differ."""
     least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
     base = as_log_policy(log, current, seed=options.seed)
-    if candidates is None:
-        others = [learned_candidate(log, seed=options.seed)]
-    else:
-        others = [as_log_policy(log, one) for one in listed_candidates(candidates, "or leave it out: one is learned")]
+    listed = listed_candidates(candidates, "or leave them out: rules over the features are found without any")
+    others = [as_log_policy(log, one) for one in listed]
     parted = [compare_rows(log, base, candidate, DivergenceOptions(), seed=options.seed) for candidate in others]
-    states, learned, spared = np.asarray(log.rows.states), candidates is None, rare_words(log, options.min_group)
-    cells = parted_cells(parted, log, states, options.freeze, options.seed, spared, learned=learned)
+    states, spared = np.asarray(log.rows.states), rare_words(log, options.min_group)
+    cells = parted_cells(parted, log, states, options.freeze, options.seed, spared)
     rules = [cell.rule for cell in sorted(cells.cells, key=lambda cell: -cell.depth)]
     counted = counted_log(log, (current, *others), rules, seed=options.seed, blocks=4 * MIN_GROUP)
     halves = choose_and_judge(counted)

@@ -116,8 +116,6 @@ def parted_cells(
     freeze: Freeze,
     seed: int,
     spared: Mapping[int, frozenset[str]] = MappingProxyType({}),
-    *,
-    learned: bool = False,
 ) -> RegionCells:
     """Cells of sampled states (n, d) where the policies of some divergences part; an error if they nowhere do.
 
@@ -133,9 +131,9 @@ def parted_cells(
     words = {j: tuple(w for w in some if w not in spared.get(j, ())) for j, some in cells.kinds.words.items()}
     cells = replace(cells, kinds=replace(cells.kinds, words=words))
     if not cells.cells:
-        alike = "the policy learned from the log acts" if learned else "the candidates act"
-        way_out = "give candidates, or a log with more rows" if learned else "give others"
-        raise InvalidOptionError(f"{alike} like the current policy in every state that was seen. Hint: {way_out}")
+        raise InvalidOptionError(
+            "the candidates act like the current policy in every state that was seen. Hint: give others"
+        )
     return cells
 
 

@@ -272,7 +272,7 @@ class Log:
         held = self.rows.n_episodes
         return (
             *lacking,
-            f"The log is too long to be held: rules, verdicts, changes per episode and learned candidates come from "
+            f"The log is too long to be held: rules, verdicts and changes per episode come from "
             f"{number(held)} of {counted(self.check.episodes, 'episode')} ({number(len(self.rows.actions))} of "
             f"{counted(self.check.rows, 'row')}), drawn by a hash of their names. "
             "How often regions are met is counted in all rows.",

@@ -1,7 +1,4 @@
-"""Planning from a log: models that only offer what was tried, a half that chooses and a half that judges, candidates.
-
-Candidates are learned where the user gives none, and never take an action that was hardly tried.
-"""
+"""Planning from a log: models that only offer what was tried, a half that chooses and a half that judges."""
 
 from __future__ import annotations
 
@@ -16,15 +13,9 @@ from polidiff.evaluation.logged.bounds import spread
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import Counts, Edges
 from polidiff.evaluation.logged.model import build_model, split_policy
-from polidiff.evaluation.logged.policies import logging_policy
-from polidiff.evaluation.scores.decisions import Encoder, decisions_of, fit_encoder
-from polidiff.evaluation.scores.episodes import FittedRows, Values, values_at
-from polidiff.evaluation.scores.regression import Design
-from polidiff.policies import Policy, one_hot
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.protocol import aim
-from polidiff.worlds.shards.transition_counts import CUT
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
@@ -32,7 +23,6 @@ if TYPE_CHECKING:
 
 MIN_SUPPORT = 10  # times a pair must have been seen before a plan may use it
 MIN_GROUP = 10  # episodes in which it must have been seen: a plan names no smaller group of people
-LEAST_CHANCE = 0.02  # of an action under the estimated logging policy, below which features do not support it
 END, UNKNOWN = "end", "unknown"
 
 
@@ -165,47 +155,3 @@ def _features(log: Log, size: int) -> AnyArray:
 def _distinct(names: tuple[str, ...]) -> list[str]:
     taken = {END, UNKNOWN}
     return [f"{name} (state {s})" if name in taken or names.count(name) > 1 else name for s, name in enumerate(names)]
-
-
-@dataclass(frozen=True, eq=False)
-class GreedyWhereSupported:
-    """The best fitted value among the actions that the logging policy takes often enough."""
-
-    values: Values
-    design: Design
-    encode: Encoder
-    behaviour: Policy
-    sign: float
-    n_actions: int
-
-    def probabilities(self, states: AnyArray) -> FloatArray:
-        """One action per state."""
-        rows = np.asarray(states)
-        offered = supported_actions(self.behaviour.probabilities(rows))
-        values = values_at(self.design, self.encode(rows), self.values)
-        return one_hot(np.where(offered, self.sign * values, -np.inf).argmax(axis=1).astype(np.int64), self.n_actions)
-
-
-def learned_candidate(log: Log, *, seed: int = 0) -> Policy:
-    """The best plan of the half that chooses, over supported pairs, by fitted-Q iteration on its feature rows."""
-    behaviour, (outcome, sign) = logging_policy(log, seed=seed), aim(log)
-    rows = log.rows.some(log.rows.turn % 2 == 0)  # the half that `choose_and_judge` lets choose
-    if (rows.follow == CUT).all():
-        raise InvalidOptionError(
-            "no candidate can be learned: every decision in the half of the log that chooses is cut before anything "
-            "follows. Hint: give candidates, or a log of longer episodes"
-        )
-    encode, decisions = fit_encoder(rows.states), decisions_of(rows, log.n_actions)
-    everyone = np.ones(len(decisions.actions), dtype=np.bool_)
-    fitted = FittedRows.of(decisions, everyone, discount=log.discount, seed=seed)
-    offered = supported_actions(behaviour.probabilities(rows.states[decisions.order][fitted.some]))
-
-    def best(q: FloatArray) -> FloatArray:
-        return np.asarray(sign * np.where(offered, sign * q, -np.inf).max(axis=1))
-
-    return GreedyWhereSupported(fitted.values(best, outcome), fitted.design, encode, behaviour, sign, log.n_actions)
-
-
-def supported_actions(chances: FloatArray) -> BoolArray:
-    """(n, A) which actions are taken often enough; the most frequent one always is."""
-    return np.asarray((chances >= LEAST_CHANCE) | (chances == chances.max(axis=1, keepdims=True)))
