@@ -45,8 +45,12 @@ def test_there_are_at_most_six_sentences_that_can_be_read_aloud(demo):
 
 def test_sentences_on_the_page_call_long_regions_by_their_names(demo):
     explanation, _ = demo
-    for sentence in explanation.sentences:
-        assert len(sentence_text(explanation, sentence, figures=False).split()) <= 90
+    (sentence,) = explanation.sentences
+    *met, together = sentence_text(explanation, sentence, figures=False).split("; ")
+    assert not re.search("[<>≤≥]", " ".join(met))
+    assert all(re.search(r" in S\d+(?:, told below)? \(\d+ % of episodes reach it\)$", change) for change in met)
+    assert max(len(change.split()) for change in met) <= 20
+    assert len(together.split()) <= 40
 
 
 def test_the_sentences_say_what_the_model_says(demo):

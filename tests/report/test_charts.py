@@ -76,4 +76,4 @@ def test_outlines_are_explained_where_some_are_drawn():
         notes.append(explanation_figures(replace(record, regions=regions))["where"][0].note)
     assert notes[0].endswith(" Outlines: the rules.")
     assert notes[1].endswith(" Outlines: the rules that speak about these two features and no other.")
-    assert notes[2].endswith(" Stronger: more visits.")
+    assert notes[2].endswith(" Stronger: more.")

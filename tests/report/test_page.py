@@ -188,7 +188,7 @@ def test_the_slider_has_every_plan_and_tells_each_change_once():
 
 def test_plans_told_as_rules_show_their_moves():
     page = html.unescape(page_html(samples.rule_frontier()))
-    assert "Where 0 ≤ x < 0.1 and 0.2 ≤ y < 0.3: E" in page
+    assert "E where 0 ≤ x < 0.1 and 0.2 ≤ y < 0.3" in page
 
 
 def test_two_policies_that_act_the_same_make_a_calm_page():
