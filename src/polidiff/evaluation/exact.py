@@ -33,7 +33,7 @@ from polidiff.policies import as_policy, one_hot
 from polidiff.policies.models import reads_features
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.checks import closed_loop, reachable_from, surely_ending
+from polidiff.worlds.checks import closed_loop, ending_choice, ending_rows, leads_to, surely_ending
 from polidiff.worlds.tabular import TabularMDP
 
 STRICT = 1e-10
@@ -161,9 +161,9 @@ def best_policy(world: TabularMDP, gains: FloatArray | None = None, start: IntAr
     Ties keep the action of `start`, a policy that ends; without one, a shortest way to an end.
     """
     rewards = world.rewards if gains is None else gains
-    usable, can_end = usable_actions(world)
+    usable, can_end, actions = ending_actions(world)
     check_starts_can_end(world, can_end)
-    actions = ending_policy(world, usable, can_end) if start is None else np.array(start)
+    actions = actions if start is None else np.array(start)
     unit = float(np.abs(rewards).max(initial=0.0)) or 1.0
     for _ in range(10_000):
         values = ExactEvaluator(world, one_hot(actions, world.n_actions)).values(rewards)
@@ -184,23 +184,16 @@ def action_values(world: TabularMDP, rewards: FloatArray, values: FloatArray, us
     return np.where(usable, rewards + world.discount * ahead, -np.inf)
 
 
-def usable_actions(world: TabularMDP) -> tuple[BoolArray, BoolArray]:
-    """Actions (S, A) after which some policy still surely ends, and the states (S,) where one does.
-
-    States that cannot reach an end through usable actions are removed until none is left to remove.
-    """
-    decides = world.allowed & ~world.absorbing[:, None]
+def ending_actions(world: TabularMDP) -> tuple[BoolArray, BoolArray, IntArray]:
+    """Actions (S, A) after which some policy still surely ends, states (S,) where one does, and a policy that does."""
+    decides, shape = world.allowed & ~world.absorbing[:, None], (world.n_states, world.n_actions)
     if world.discount < 1:
-        return decides, np.ones(world.n_states, dtype=np.bool_)
-    can_end = np.ones(world.n_states, dtype=np.bool_)
-    while True:
-        leaves = (world.transitions @ (~can_end).astype(np.float64)).reshape(decides.shape) > 0
-        usable = decides & ~leaves & can_end[:, None]
-        backwards = sparse.csr_array(_any_move(world, usable).T)
-        ending = reachable_from(backwards, world.absorbing) & can_end
-        if (ending == can_end).all():
-            return usable, can_end
-        can_end = ending
+        return decides, np.ones(world.n_states, dtype=np.bool_), decides.argmax(axis=1).astype(np.int64)
+    state, ends = np.repeat(np.arange(world.n_states), world.n_actions), leads_to(world.transitions, world.absorbing)
+    moves = sparse.csr_array(world.transitions @ sparse.diags_array((~world.absorbing).astype(np.float64)))
+    usable = ending_rows(moves, state, ends, decides.ravel(), world.n_states)
+    rows = ending_choice(moves, state, ends, np.full(world.n_states, -1), usable)
+    return usable.reshape(shape), world.absorbing | (rows >= 0), np.where(rows < 0, 0, rows % world.n_actions)
 
 
 def check_starts_can_end(world: TabularMDP, can_end: BoolArray) -> None:
@@ -212,21 +205,6 @@ def check_starts_can_end(world: TabularMDP, can_end: BoolArray) -> None:
             f"ends ({stuck.size} of {len(world.starts)} starts). Hint: mark the states that end an episode with "
             "absorbing=, or give a discount below 1"
         )
-
-
-def ending_policy(world: TabularMDP, usable: BoolArray, can_end: BoolArray) -> IntArray:
-    """In every state an action that may bring the end one step nearer, so that the policy surely ends."""
-    actions = usable.argmax(axis=1).astype(np.int64)
-    if world.discount < 1:
-        return actions
-    near = np.array(world.absorbing)
-    while True:
-        towards = (world.transitions @ near.astype(np.float64)).reshape(usable.shape) * usable
-        joining = ~near & can_end & (towards.max(axis=1) > 0)
-        if not joining.any():
-            return actions
-        actions[joining] = towards[joining].argmax(axis=1)
-        near |= joining
 
 
 def check_bounded(world: TabularMDP, actions: IntArray, can_end: BoolArray) -> None:
@@ -243,13 +221,6 @@ def check_bounded(world: TabularMDP, actions: IntArray, can_end: BoolArray) -> N
         f"the return is unbounded: the loop {shown}{', …' if len(loop) > 5 else ''} pays for ever. Hint: give a "
         "horizon or a discount below 1, or forbid the loop with allowed="
     )
-
-
-def _any_move(world: TabularMDP, usable: BoolArray) -> sparse.csr_array:
-    rows, actions = np.nonzero(usable)
-    flat = rows * world.n_actions + actions
-    pick = sparse.csr_array((np.ones(len(flat)), (rows, flat)), shape=(world.n_states, usable.size))
-    return sparse.csr_array(pick @ world.transitions)
 
 
 def solver(moves: Any, discount: float) -> Solve:

@@ -28,7 +28,7 @@ from polidiff.frontier.staircase import Archive, empty_archive
 from polidiff.frontier.visits import points_of
 from polidiff.optimize import Clock, GrowingProgram, Limits, Program, Solution, solve
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.checks import reachable_from
+from polidiff.worlds.checks import reached_over
 
 PROGRAMS = 4_000_000  # pairs of all linear programs that may be solved by default, about half a minute's worth
 MIXED = 1e-9  # visits from which a solution takes a pair
@@ -150,9 +150,7 @@ class RelaxationSearch(Search):
     def _met(self, visits: FloatArray) -> BoolArray:
         """(S,) the states that starts lead to along the pairs a solution takes."""
         problem = self.problem
-        used = np.flatnonzero(visits > MIXED)
-        pick = sparse.csr_array((np.ones(len(used)), (problem.state[used], used)), (problem.n_states, problem.n_pairs))
-        return reachable_from(sparse.csr_array(pick @ problem.links), problem.initial > 0)
+        return reached_over(problem.links, problem.state, visits > MIXED, problem.initial > 0)
 
     def _plan(self, choice: IntArray) -> Vertex | None:
         """The plan that a policy is, which joins the archive; None if it breaks a guard or never ends."""

@@ -22,7 +22,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.checks import all_end, ending_choice, ending_rows, reachable_from
+from polidiff.worlds.checks import all_end, ending_choice, ending_rows, reachable_from, reached_over
 
 if TYPE_CHECKING:
     from polidiff.frontier.hull import Hull
@@ -156,7 +156,7 @@ def build_problem(
     names = np.arange(n_states) if names is None else names
     links, ends = (table[rows] > MASS).tocsr(), leaks.ravel()[rows]
     usable = ending_rows(links, state, ends, np.ones(len(state), dtype=np.bool_), n_states)
-    reached = _reached(links, state, usable, initial > MASS)
+    reached = reached_over(links, state, usable, initial > MASS)
     keep = usable & reached[state]
     number = np.cumsum(reached) - 1
     pair_of = np.full((n_states, n_actions), -1, dtype=np.int64)
@@ -175,12 +175,6 @@ def build_problem(
         guards=np.zeros((0, keep.sum())) if guards is None else guards.reshape(len(guards), -1)[:, rows[keep]],
         limits=np.zeros(0) if limits is None else limits,
     )
-
-
-def _reached(links: sparse.csr_matrix, state: IntArray, usable: BoolArray, starts: BoolArray) -> BoolArray:
-    """States that some policy over the usable pairs reaches from a start."""
-    pick = sparse.csr_array((np.ones(usable.sum()), (state[usable], np.flatnonzero(usable))), (len(starts), len(state)))
-    return reachable_from(sparse.csr_array(pick @ links), starts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,6 +165,13 @@ def reachable_from(moves: Moves, sources: BoolArray) -> BoolArray:
     return reached[:-1]
 
 
+def reached_over(moves: Moves, state: IntArray, rows: BoolArray, sources: BoolArray) -> BoolArray:
+    """States that some policy over some of the rows reaches from `sources`, these included."""
+    taken = np.flatnonzero(rows)
+    pick = sparse.csr_array((np.ones(len(taken)), (state[taken], taken)), shape=(len(sources), len(state)))
+    return reachable_from(sparse.csr_array(pick @ moves), sources)
+
+
 def surely_ending(moves: Moves, ends: BoolArray) -> BoolArray:
     """States from which the walk along `moves` (S, S) reaches `ends` with probability 1.
 

@@ -41,6 +41,7 @@ from polidiff.worlds.checks import (
     ending_rows,
     leaking,
     reachable_from,
+    reached_over,
     surely_ending,
 )
 from polidiff.worlds.tabular import TabularMDP
@@ -117,7 +118,7 @@ def choice_model(world: TabularMDP, moves: MoveSet, guarded: Sequence[FloatArray
     gains = [np.column_stack([g, (now * g).sum(axis=1)]) for g in (world.rewards, *guarded)]
     weights = np.stack([gains[0], moves.changed, *gains[1:]]).reshape(len(gains) + 1, -1)
     n_choices = world.n_actions + 1
-    reached = _reached(world, transitions, can)
+    reached = reached_over(transitions, np.repeat(np.arange(world.n_states), n_choices), can.ravel(), world.initial > 0)
     free = reached & can[:, :-1].any(axis=1)
     kept = np.flatnonzero(free | _never_leaving(world, transitions, free, reached))
     if not 0 < len(kept) <= DENSE_UP_TO:  # elimination would fill a sparse table
@@ -154,13 +155,6 @@ def _stacked(world: TabularMDP, current: FloatArray) -> sparse.csr_array:
     source[:, -1] = n_states * n_actions + np.arange(n_states)
     both = sparse.csr_array(sparse.vstack([world.transitions, own]))
     return sparse.csr_array(world.discount * both[source.ravel()])
-
-
-def _reached(world: TabularMDP, transitions: sparse.csr_array, can: BoolArray) -> BoolArray:
-    rows, choices = np.nonzero(can)
-    flat = rows * can.shape[1] + choices
-    pick = sparse.csr_array((np.ones(len(flat)), (rows, flat)), shape=(world.n_states, can.size))
-    return reachable_from(sparse.csr_array(pick @ transitions), world.initial > 0)
 
 
 def _never_leaving(world: TabularMDP, transitions: sparse.csr_array, free: BoolArray, reached: BoolArray) -> BoolArray:
