@@ -220,3 +220,50 @@ def test_without_a_name_the_outcome_is_what_differs_between_arms_even_of_two_col
     )
     assert propose(trial).roles["reward"] == "final"
     assert "drawn by lot" in propose(trial).left_out["charges"]
+
+
+def mailing(rows=1000):
+    """A mailing by lot; whether the mail was opened, and calls that it brought, stand between it and the purchase."""
+    rng = np.random.default_rng(5)
+    mail = rng.integers(0, 2, rows)
+    return pl.DataFrame({"age": rng.integers(20, 80, rows), "lab": rng.normal(size=rows), "mail": mail,
+                         "opened": mail * rng.integers(0, 2, rows), "calls": rng.poisson(1 + 2 * mail),
+                         "mood": rng.normal(size=rows), "purchase": rng.integers(0, 2, rows)})  # fmt: skip
+
+
+def test_what_differs_between_actions_as_nothing_before_them_does_is_doubted():
+    found = propose(mailing(), {"action": "mail"})
+    assert set(found.doubtful) == {"opened", "calls"}
+    assert "as nothing before them does" in found.doubtful["opened"]
+    assert {"opened", "calls", "mood"} <= set(found.state), "it may have been a reason all the same"
+    by_age = mailing().with_columns(age=pl.col("age") + 10 * pl.col("mail"))
+    assert not propose(by_age, {"action": "mail"}).doubtful, "a decision by age may be one by the others, too"
+    first = mailing().select("mail", pl.exclude("mail"))
+    assert not propose(first, {"action": "mail"}).doubtful, "nothing stands before it that tells how it was made"
+
+
+def test_a_person_has_more_than_two_values_and_rows_that_are_counted_through_are_people():
+    rng = np.random.default_rng(6)
+    frame = two_arms(person=rng.integers(0, 2, 200), individual=np.arange(200) // 2, y=rng.normal(size=200))
+    found = propose(frame, {"reward": "y"})
+    assert (found.roles["group"], found.state) == ("individual", ("age", "person"))
+    numbered = propose(frame.rename({"individual": "n_th"}), {"reward": "y"})
+    assert 'write group = "n_th"' in numbered.left_out["n_th"]
+    mixed = frame.rename({"individual": "n_th"}).sample(fraction=1.0, shuffle=True, seed=0)
+    assert "n_th" in propose(mixed, {"reward": "y"}).state, "in any order it may be a measurement"
+
+
+def test_marks_named_act_are_no_action_and_a_control_group_is_one():
+    rng = np.random.default_rng(7)
+    marks = pl.DataFrame({"ACT": rng.integers(13, 33, 300), "cohort": rng.choice(["Control", "RIT"], 300),
+                          "age": rng.integers(20, 90, 300), "cured": rng.integers(0, 2, 300)})  # fmt: skip
+    found = propose(marks)
+    assert (found.roles["action"], found.state) == ("cohort", ("ACT", "age"))
+    assert propose(marks.with_columns(ACT=pl.col("ACT") - 13)).roles["action"] == "ACT", "as items are numbered"
+
+
+def test_of_a_change_between_two_years_the_earlier_was_known_before():
+    rng = np.random.default_rng(8)
+    measured = {name: rng.normal(size=200) for name in ("wt71", "wt82", "wt82_71", "tax71", "tax71_82")}
+    found = propose(two_arms(**measured), {"reward": "wt82_71"})
+    assert found.state == ("age", "wt71", "tax71")

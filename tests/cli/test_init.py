@@ -521,7 +521,7 @@ def test_columns_of_any_type_are_read_from_parquet(polidiff, tmp_path):
 
 def test_what_stands_behind_the_outcome_and_goes_with_it_is_doubted(tmp_path):
     proposal = propose(campaign(), {"action": "channel"})
-    assert proposal.doubtful == ("basket",)  # mood goes with nothing
+    assert list(proposal.doubtful) == ["basket"]  # mood goes with nothing
     assert "basket" in proposal.state
     assert "# basket stands behind action and outcome" in draft(tmp_path / "d.csv", tmp_path / "s.toml", proposal)
     before = campaign().select("cust", "basket", "age", "income", "visits", "channel", "profit")

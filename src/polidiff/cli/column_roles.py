@@ -31,13 +31,16 @@ from polidiff.cli.table_columns import (
     PLACE,
     SURVIVAL,
     TESTED,
+    UNTREATED,
     WORDS,
     Column,
     by_chance,
     copies,
     counts_on,
+    counts_through,
     determines,
     goes_with,
+    latest_year,
     look_at,
     names_rows,
     says_again,
@@ -55,7 +58,10 @@ from polidiff.worlds.messy_tables import HOLDS
 from polidiff.worlds.text_tables import yes_or_no
 
 MOST_WORDS = 50  # different values up to which a column of text is a category in any case
+MOST_CODES = 12  # levels up to which whole numbers that begin elsewhere than at 0 or 1 stand for actions
 MOST_ENDS = 6  # different words up to which a column may say how things ended
+GOES_WITH = "stands behind action and outcome and goes with the outcome"
+DIFFERS = "stands behind the action and differs between actions, as nothing before them does"
 HARDLY_FILLED = 0.5  # share of rows without a value from which on a column is no state
 
 
@@ -68,7 +74,7 @@ class Proposal:
     state: tuple[str, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)  # column -> why
     rows: int = 0
-    doubtful: tuple[str, ...] = ()  # of the state: columns that may have come after the decision
+    doubtful: Mapping[str, str] = field(default_factory=dict)  # of the state: what may have come after, and why
     levels: tuple[str, ...] = ()  # of an action in real numbers, as they are called, the largest first
     direction: str | None = None  # as a person said: "more", "less", "neither"
     limits: tuple[float, float] | None = None  # as a person said: smallest and largest outcome that is possible
@@ -154,7 +160,7 @@ def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: 
     if not chosen:
         raise InvalidInputError("no column is left for the state. Hint: --state COLUMN")
     unused = {name: why for name, why in left_out.items() if name not in chosen and name not in roles.values()}
-    doubtful = () if state else tuple(_doubtful(chosen, columns, frame, roles))
+    doubtful = {} if state else _doubtful(chosen, columns, frame, roles)
     return Proposal(columns, roles, chosen, unused, frame.height, doubtful, levels, met=_outcomes_met(frame, roles))
 
 
@@ -247,6 +253,9 @@ def _candidate(
             named.sort(key=lambda c: (re.search(EVENT, c.plain) is None, c.name in cut, c.distinct != 2, -c.number))
         if named:
             return named[0].name
+    if role == "action":
+        words = [c for c in free if c.kind == "text" and c.distinct <= MOST_CODES]
+        return next((c.name for c in words if any(re.search(UNTREATED, value.lower()) for value in c.values)), None)
     if role == "episode":
         return next((column.name for column in free if _is_episode(column.name, frame, roles, counted=True)), None)
     if role != "reward":
@@ -264,9 +273,11 @@ def _fits(role: str, column: Column, frame: pl.DataFrame) -> bool:
     if role == "action":
         if column.kind == "number" and not (column.values and all(value.endswith(".0") for value in column.values)):
             return column.distinct > 1 and bool(re.search(DOSE, column.plain))
-        return 2 <= column.distinct <= MOST_ACTIONS and column.kind != "time" and repeats
+        graded = column.kind == "whole" and column.low not in (0, 1) and column.distinct > MOST_CODES  # as marks are
+        coded = not graded or bool(re.search(DOSE, column.plain))
+        return 2 <= column.distinct <= MOST_ACTIONS and column.kind != "time" and repeats and coded
     if role in ("episode", "group"):
-        return column.distinct > 1 and repeats and column.kind != "number"
+        return column.distinct > (1 if role == "episode" else 2) and repeats and column.kind != "number"
     if role == "step":
         return column.kind in ("whole", "number", "time", "text") and column.distinct > 1
     if role == "terminated":
@@ -327,7 +338,8 @@ def _why_no_state(
         return "has another part"
     if names_rows(column, frame):
         return "names the row"
-    if re.search(IDENTIFIER, column.plain) and column.distinct > MOST_WORDS:
+    named = re.search(IDENTIFIER, column.plain) or counts_through(column, frame)
+    if named and column.distinct > MOST_WORDS:
         return "is an identifier" + _who(column, frame, roles)
     if re.search(PLACE, column.plain) and column.kind == "whole" and column.distinct > MOST_WORDS:
         return "numbers places, which are no measurement"
@@ -363,16 +375,24 @@ def _who(column: Column, frame: pl.DataFrame, roles: Mapping[str, str]) -> str:
 
 def _doubtful(
     chosen: Sequence[str], columns: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str, str]
-) -> list[str]:
-    """Of the state, columns behind action and outcome that go with the outcome, where most of it stands before them."""
-    names, outcome = frame.columns, roles.get("reward")
+) -> dict[str, str]:
+    """Of the state, columns behind the action that may have come after it, and why.
+
+    They stand behind the outcome too and go with it, where most of the state stands before them; or they differ between
+    actions, where nothing that stands before the action does.
+    """
+    names, outcome, action = frame.columns, roles.get("reward"), roles["action"]
     if outcome is None or "episode" in roles:
-        return []
-    behind = names[max(names.index(outcome), names.index(roles["action"])) :]
-    late = [c for c in columns if c.name in chosen and c.name in behind and not re.search(BEFORE, c.plain)]
-    if not 0 < len(late) <= len(chosen) / 2:
-        return []
-    return [c.name for c in late if goes_with(frame, c.name, outcome) < BY_CHANCE / len(late)]
+        return {}
+    state, at = [c for c in columns if c.name in chosen], names.index(action)
+    before = [c for c in state if c.name in names[:at]]
+    behind = [c for c in state if c.name in names[at:] and not re.search(BEFORE, c.plain)]
+    late = [c for c in behind if c.name in names[max(names.index(outcome), at) :]]
+    late = late if len(late) <= len(chosen) / 2 else []
+    why = {c.name: GOES_WITH for c in late if goes_with(frame, c.name, outcome) < BY_CHANCE / len(late)}
+    odd = [c for c in state if by_chance(frame, c, action) < BY_CHANCE / len(state)]
+    drawn = before and not any(c in odd for c in before)
+    return ({c.name: DIFFERS for c in behind if c in odd} if drawn else {}) | why
 
 
 def _is_event(column: Column, frame: pl.DataFrame, roles: Mapping[str, str]) -> bool:
@@ -391,8 +411,8 @@ def _mostly_rare(words: pl.Series) -> bool:
 def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
     """Whether names say that a column was measured with the outcome or after a first measurement.
 
-    re78 is the outcome: unem78 is as late, re75 is not. bdi.2m comes after bdi.pre, cd420 after cd40. Days and status
-    go together, and so do marks of pupils.
+    re78 is the outcome: unem78 is as late, re75 is not, nor is wt71 where wt82_71 is the outcome. bdi.2m comes after
+    bdi.pre, cd420 after cd40. Days and status go together, and so do marks of pupils.
     """
     both = all(re.search(TESTED, name) for name in (column.plain, plain_name(outcome)))
     if both and not re.search(BEFORE, column.plain):
@@ -407,4 +427,5 @@ def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
     siblings = [match for other in columns if (match := re.match(NUMBERED, other.plain)) and match[1] == own[1]]
     if own[1] and any(not sibling[2].isdigit() for sibling in siblings):
         return True
-    return its is not None and its[2].isdigit() and len(its[2]) == 2 == len(own[2]) and int(own[2]) >= int(its[2])
+    ends = its is not None and its[2].isdigit() and len(its[2]) == 2 == len(own[2])
+    return ends and latest_year(column.plain) >= latest_year(plain_name(outcome))

@@ -40,7 +40,6 @@ NEUTRAL = (
 ADVICE = (
     r"(^|_)(recommend\w*|advi[cs]e\w*|suggest\w*|proposed|predicted|model)(_|$)"  # names of another policy's actions
 )
-DOUBTFUL = "stands behind action and outcome and goes with the outcome"
 SHOWN = 4
 LOOKED_AT = 200_000  # rows that guesses rest on
 FEW_LABELS, ROWS_PER_LABEL = 5, 10  # up to which whole numbers name states; above, they are a measurement
@@ -156,7 +155,7 @@ def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
     said = {role: str(name) if name != "-" else "" for role, name in asked.items()}
     confirmed = propose(frame, {**dict.fromkeys(COMMENTS, ""), **proposal.roles, **said})
     late = {name: why for name, why in confirmed.left_out.items() if "after the decision" in why}
-    late |= dict.fromkeys(confirmed.doubtful, DOUBTFUL)
+    late |= confirmed.doubtful
     known = {
         name: click.confirm(f"{name} {why}. Was it known before?", default=name in confirmed.doubtful, err=True)
         for name, why in late.items()
@@ -165,7 +164,7 @@ def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
     state = (*(name for name in confirmed.state if known.get(name, True)), *returned)
     left_out = {name: why for name, why in confirmed.left_out.items() if name not in returned}
     left_out |= {name: "came after the decision" for name in confirmed.doubtful if not known[name]}
-    return _valued(replace(confirmed, state=state, left_out=left_out, doubtful=()))
+    return _valued(replace(confirmed, state=state, left_out=left_out, doubtful={}))
 
 
 def _valued(proposal: Proposal) -> Proposal:
@@ -191,7 +190,7 @@ def summary(proposal: Proposal) -> str:
     for column in proposal.columns:
         role = part.get(column.name) or f"not used: {proposal.left_out.get(column.name, 'left out')}"
         empty = f", {percent(column.missing)} empty" if column.missing else ""
-        role += f" ({DOUBTFUL})" * (column.name in proposal.doubtful)
+        role += f" ({proposal.doubtful[column.name]})" if column.name in proposal.doubtful else ""
         lines.append(f"  {column.name or '(no name)':<{width}}  {_values(column)}{empty}  → {role}")
     return "\n".join(lines)
 
@@ -217,7 +216,7 @@ def draft(data: Path, output: Path, proposal: Proposal) -> str:
         *(line for role in COMMENTS for line in _role(role, proposal)),
         *_cut(proposal),
         _state(proposal),
-        *(f"# {name} {DOUBTFUL}: take it out of state if it was not known before" for name in proposal.doubtful),
+        *(f"# {name} {why}: take it out of state if it came after" for name, why in proposal.doubtful.items()),
         *_unused(proposal),
         *_dropped(proposal),
         *_policies(proposal),

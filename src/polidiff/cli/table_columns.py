@@ -45,7 +45,8 @@ WORDS = {  # in descending order of strength
         r"(episode|stay|session|trajectory|traj|encounter|admission|visit_group|icustay)(_?(id|no|nr|number))?$",
     ),
     "group": (
-        r"^((id|no|nr)_)?(patient|subject|user|customer|person|client|member|pat|participant|id|pid|mrn)(_?(id|no|nr|number|num))?$",
+        r"^((id|no|nr)_)?(patient|subject|user|customer|person|individual|respondent|client|member|pat|participant"
+        r"|student|pupil|employee|donor|id|pid|mrn)(_?(id|no|nr|number|num))?$",
     ),
     "step": (
         r"^(step|t|time|timestep|hour|day|week|visit|charttime|timestamp|seq|order|date|datetime|bloc|period)(_|$)",
@@ -62,6 +63,7 @@ AFTERWARDS = (
     rf"(^|_)(after|{POST}|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next"
     rf"|off_?(trt|treat\w*|drug|study)?|los|length_of_stay|disposition|complian\w+|adheren\w+|aes?)(_|$)|{HARMFUL}"
 )
+UNTREATED = r"^(placebos?|controls?|ctrl|kontroll\w*|sham|untreated|(usual|standard) care)\b"  # a value of an action
 BEFORE = (
     r"(^|_)(age\w*|sex|gender|(fe)?male|race|black|white|asian|hisp\w*|married|educ\w*|base\w*|pre\w*|prior\w*|history|site|cent(er|re)|region|"
     r"ward|height|bmi)(_|$)"
@@ -113,6 +115,23 @@ def counts_on(name: str, names: Collection[str]) -> bool:
     stem = name.rstrip("0123456789")
     stems = [name[:k] for k in range(max(1, len(stem)), len(name)) if name[k] != "0"]
     return any(s + "0" in names and (s + "1" not in names or re.search(TIME_UNIT, s)) for s in stems)
+
+
+def latest_year(name: str) -> int:
+    """The largest number of two digits in a name: a change from 1971 to 1982 is known in 1982; −1 if there is none.
+
+    >>> latest_year("wt82_71"), latest_year("wt71"), latest_year("x2")
+    (82, 71, -1)
+    """
+    return max(map(int, re.findall(r"(?<!\d)\d\d(?!\d)", name)), default=-1)
+
+
+def counts_through(column: Column, frame: pl.DataFrame) -> bool:
+    """Whether a column counts 1, 2, 3 … (or from 0) from the first row to the last, as numbers of people do."""
+    if column.kind != "whole" or column.missing or re.search(WORDS["step"][0], column.plain):
+        return False
+    whole = column.low in (0, 1) and column.distinct == column.high - column.low + 1  # type: ignore[operator]
+    return whole and frame[column.name].is_sorted()
 
 
 def plain_columns(frame: pl.DataFrame) -> pl.DataFrame:
