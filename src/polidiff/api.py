@@ -204,7 +204,7 @@ def check(
     >>> check(difference, keep="trajectory length<=current").passed
     False
     """
-    from polidiff.explanation.checking import check_explanation
+    from polidiff.explanation.advice import check_explanation
     from polidiff.records.explanation import Explanation
 
     if not isinstance(explanation, Explanation):

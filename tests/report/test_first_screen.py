@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from polidiff import Outcome, TabularMDP, compare, explain, improve
 from polidiff.explanation.advice import doubts
 from polidiff.explanation.plan_text import plan_verdicts
+from polidiff.explanation.region_places import losers
 from polidiff.explanation.said import answers
-from polidiff.explanation.worse_off import losers
 from polidiff.records.action import Shift
 from polidiff.records.explanation import Explanation, RegionEffect, Verdict
 from polidiff.records.outcome import Assumption, Interval

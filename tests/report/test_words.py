@@ -15,6 +15,7 @@ from polidiff import TabularMDP, check, explain, improve
 from polidiff.domains import chain
 from polidiff.evaluation.assumptions.log_checks import fragile, only_if, rests_on
 from polidiff.explanation.plan_text import plan_answers
+from polidiff.explanation.region_places import group_words, losers
 from polidiff.explanation.said import answers, closing, say
 from polidiff.explanation.text import quality_text, rests_on_lines
 from polidiff.explanation.words import (
@@ -25,7 +26,6 @@ from polidiff.explanation.words import (
     rule_text,
     verdicts_text,
 )
-from polidiff.explanation.worse_off import group_words, losers
 from polidiff.records.explanation import Tail, WorseOff
 from polidiff.records.numbers import counted
 from polidiff.records.outcome import Assumption, Interval, Outcome

@@ -14,6 +14,7 @@ from polidiff.errors import InvalidInputError
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
+from polidiff.explanation.region_places import after_another
 from polidiff.explanation.text import acts_the_same, sentence_text
 from polidiff.explanation.words import (
     place_text,
@@ -23,7 +24,6 @@ from polidiff.explanation.words import (
     verdicts_text,
     withheld_text,
 )
-from polidiff.explanation.worse_off import after_another
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Region, Sentence, Verdict
 from polidiff.records.numbers import number, share_text

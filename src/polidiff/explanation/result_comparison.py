@@ -18,8 +18,8 @@ from typing import Literal
 from polidiff.errors import InvalidOptionError
 from polidiff.explanation.advice import advise
 from polidiff.explanation.plan_text import plan_answers, plan_verdicts
+from polidiff.explanation.region_places import beside, group_words, losers
 from polidiff.explanation.words import edit_words, in_order, place_text, rule_text, swap_text
-from polidiff.explanation.worse_off import beside, group_words, losers
 from polidiff.records.explanation import Explanation, Feature, Region, WorseOff
 from polidiff.records.numbers import percent
 from polidiff.records.outcome import Interval

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from polidiff.explanation.advice import advise, doubts, evidence, lasting
-from polidiff.explanation.region_places import carrying_lines, outside
+from polidiff.explanation.region_places import carrying_lines, group_words, losers, outside
 from polidiff.explanation.text import (
     acts_the_same,
     changes_text,
@@ -42,7 +42,6 @@ from polidiff.explanation.words import (
     swap_text,
     verdicts_text,
 )
-from polidiff.explanation.worse_off import group_words, losers
 from polidiff.records.explanation import Explanation, Region, Verdict
 from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Outcome

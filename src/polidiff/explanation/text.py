@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from polidiff.explanation.region_places import earlier, outside, places_told
+from polidiff.explanation.region_places import after_another, earlier, group_words, outside, places_told
 from polidiff.explanation.words import (
     MOST_LISTED,
     RARELY,
@@ -23,7 +23,6 @@ from polidiff.explanation.words import (
     swap_text,
     verdicts_text,
 )
-from polidiff.explanation.worse_off import after_another, group_words
 from polidiff.records.action import Action
 from polidiff.records.explanation import (
     FOLLOWED,

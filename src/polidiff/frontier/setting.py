@@ -12,7 +12,7 @@ over the states that the plan reaches; states it does not reach keep the current
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,13 +26,13 @@ from polidiff.frontier.sparse_solver import PAIRS_OF_SWEEPS
 from polidiff.options import Unit
 from polidiff.policies import PolicyLike, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.records.parse import Guard, parse_guard
-from polidiff.surrogates.record import change_costs, frozen_states
+from polidiff.records.parse import parse_guards
+from polidiff.surrogates.record import change_costs, frozen_states, guard_rooms
 from polidiff.worlds.checks import reachable_from
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
-    from polidiff.options import ChangeCost, Freeze
+    from polidiff.options import ChangeCost, Freeze, Keep
 
 DISAGREEMENT = 1e-6
 RESIDUAL = 1e-12
@@ -44,7 +44,6 @@ class Limit:
     """A guard with its limit worked out: the expected sum of `gains` is at most `most`."""
 
     text: str
-    outcome: str
     gains: FloatArray  # (S, A); the outcome's own, negated for a floor
     most: float
 
@@ -82,7 +81,7 @@ def prepare(
     *,
     freeze: Freeze = (),
     change_cost: ChangeCost | None = None,
-    keep: Iterable[str | Guard] = (),
+    keep: Keep = (),
     unit: Unit = "expected",
 ) -> Setting:
     """All inputs checked and put together; `offered` (S, A) says what plans may do, besides what the world allows."""
@@ -120,20 +119,17 @@ def _costs(world: TabularMDP, base: IntArray, change_cost: ChangeCost | None) ->
     return np.where(differs, costs, 0.0)
 
 
-def guard_limits(world: TabularMDP, table: FloatArray, keep: Iterable[str | Guard]) -> tuple[Limit, ...]:
+def guard_limits(world: TabularMDP, table: FloatArray, keep: Keep) -> tuple[Limit, ...]:
     """Guards on outcomes with their limits worked out for the current policy (S, A)."""
-    known = {outcome.name: outcome for outcome in (world.return_outcome, *world.outcomes)}
-    texts = [keep] if isinstance(keep, (str, Guard)) else list(keep)
-    guards = [parse_guard(guard, list(known)) if isinstance(guard, str) else guard for guard in texts]
-    limits = []
-    for guard in guards:
-        gains = world.outcome_table(known[guard.outcome])
-        now = 0.0
-        if guard.relative:
-            visits = ExactEvaluator(world, table).visits()
-            now = float(visits @ (table * gains).sum(axis=1))
-        limits.append(Limit(guard.text, guard.outcome, guard.sign * gains, guard.sign * (now + guard.value)))
-    return tuple(limits)
+    outcomes = list({outcome.name: outcome for outcome in (world.return_outcome, *world.outcomes)}.values())
+    if not parse_guards(keep, [outcome.name for outcome in outcomes]):
+        return ()
+    gains, visits = [world.outcome_table(outcome) for outcome in outcomes], ExactEvaluator(world, table).visits()
+    now = [float(visits @ (table * gain).sum(axis=1)) for gain in gains]
+    return tuple(
+        Limit(room.guard.text, room.guard.sign * gains[room.place], room.guard.sign * room.now + room.most)
+        for room in guard_rooms(keep, outcomes, now)
+    )
 
 
 def broken_limits(world: TabularMDP, table: FloatArray, limits: Sequence[Limit]) -> tuple[str, ...]:

@@ -202,13 +202,13 @@ def parse_guard(text: str, outcome_names: Sequence[str]) -> Guard:
     return Guard(name, "<=" if operator.startswith("<") else ">=", value, relative, text.strip())
 
 
-def parse_guards(keep: str | Sequence[str | Guard], outcome_names: Sequence[str]) -> tuple[Guard, ...]:
+def parse_guards(keep: str | Guard | Sequence[str | Guard], outcome_names: Sequence[str]) -> tuple[Guard, ...]:
     """Limits on outcomes, as texts or as guards.
 
     >>> [guard.sense for guard in parse_guards("mortality<=current", ["mortality"])]
     ['<=']
     """
-    entries = (keep,) if isinstance(keep, str) else keep
+    entries = (keep,) if isinstance(keep, (str, Guard)) else keep
     return tuple(entry if isinstance(entry, Guard) else parse_guard(entry, outcome_names) for entry in entries)
 
 

@@ -22,6 +22,7 @@ from polidiff.explanation.plan_text import (
     plan_verdicts,
     returned,
 )
+from polidiff.explanation.region_places import losers
 from polidiff.explanation.said import tone_of
 from polidiff.explanation.text import acts_the_same, start_text, unit_text, worse_off_text
 from polidiff.explanation.words import (
@@ -32,7 +33,6 @@ from polidiff.explanation.words import (
     verdicts_text,
     worth_text,
 )
-from polidiff.explanation.worse_off import losers
 from polidiff.records.explanation import Explanation, Sentence
 from polidiff.records.numbers import counted, number, percent, with_unit
 from polidiff.records.outcome import Outcome

@@ -20,7 +20,7 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Explanation, WorldSummary
 from polidiff.records.numbers import interval_numbers
 from polidiff.records.outcome import Assumption, Interval, Outcome
-from polidiff.records.parse import Guard, parse_guard, parse_rules
+from polidiff.records.parse import Guard, parse_guards, parse_rules
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule, covers_any
 from polidiff.worlds.protocol import World
@@ -243,10 +243,8 @@ class GuardRoom:
 
 def guard_rooms(keep: Keep, outcomes: Sequence[Outcome], now: Sequence[float]) -> list[GuardRoom]:
     """Every guard with its room, by what the current policy is estimated to bring of each outcome."""
-    names = [outcome.name for outcome in outcomes]
-    rooms = []
-    for text in [keep] if isinstance(keep, (str, Guard)) else keep:
-        guard = parse_guard(text, names) if isinstance(text, str) else text
+    names, rooms = [outcome.name for outcome in outcomes], []
+    for guard in parse_guards(keep, names):
         place = names.index(guard.outcome)
         room = guard.value if guard.relative else guard.value - now[place]
         rooms.append(GuardRoom(guard, place, float(now[place]), float(guard.sign * room)))

@@ -174,7 +174,7 @@ class LowerBounds:
         """(S,) values if one decision of an episode is confounded, the worst."""
         if gamma == 1.0 or self.kept.all():
             return self.plain
-        from polidiff.evaluation.assumptions.kernels import largest_loss
+        from polidiff.evaluation.kernels import largest_loss
 
         draws, chance = self.draws, self.draws.discount * self.draws.chance
         loss = self._plain_means - self._worst(self.plain, gamma)[0]
@@ -209,7 +209,7 @@ class LowerBounds:
 
     def _worst(self, values: FloatArray, gamma: float) -> tuple[FloatArray, FloatArray]:
         """(pairs,) worth in the worst case, and (m,) chances of draws there: they rise below a quantile."""
-        from polidiff.evaluation.assumptions.kernels import worst_step
+        from polidiff.evaluation.kernels import worst_step
 
         draws, chance, self._quantile = self.draws, np.empty(len(self._order)), np.empty(len(self.pairs))
         worst, alpha, ahead = np.empty(len(self.pairs)), self._alpha(gamma), draws.discount * np.append(values, 0.0)

@@ -4,7 +4,7 @@ A score is a number per episode (or person) whose mean estimates an effect; diff
 outcomes are then sums over the same scores, and an interval is that of a mean.
 
 - `decisions`: the rows of a log as numbers, in an order of their own, with folds of whole units;
-- `regression`, `kernels`: ridge and boosted trees as linear smoothers, one model per action;
+- `regression`: ridge and boosted trees as linear smoothers, one model per action;
 - `propensity`: the chances of the logged actions, recorded or estimated: the one estimate of who wrote a log;
 - `one_step`: doubly robust scores of every action, where each row is an episode;
 - `episodes`: the score of the difference of two policies, where decisions follow each other;

@@ -277,7 +277,7 @@ class TreeGrower:
 
     def grow(self, slope: FloatArray, weight: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
         """The questions (levels, 2), the leaf of every row, and the shrunken mean of every leaf."""
-        from polidiff.evaluation.scores.kernels import grow_tree
+        from polidiff.evaluation.kernels import grow_tree
 
         question = np.zeros((self.levels, 2), dtype=np.int64)
         node, leaf = np.zeros(len(slope), dtype=np.int64), np.zeros(1 << self.levels)
@@ -287,7 +287,7 @@ class TreeGrower:
 
 def leaves_of(bins: AnyArray, questions: IntArray) -> AnyArray:
     """(trees, n) leaf of every row."""
-    from polidiff.evaluation.scores.kernels import find_leaves
+    from polidiff.evaluation.kernels import find_leaves
 
     leaves = np.zeros((len(questions), bins.shape[1]), dtype=np.uint8)
     find_leaves(bins, questions, leaves)
@@ -296,7 +296,7 @@ def leaves_of(bins: AnyArray, questions: IntArray) -> AnyArray:
 
 def _fit_leaves(leaves: AnyArray, rows: IntArray, residual: FloatArray) -> FloatArray:
     """(trees, leaves) what the trees make of the residuals (m,) of some rows; these become what is left."""
-    from polidiff.evaluation.scores.kernels import fit_leaves
+    from polidiff.evaluation.kernels import fit_leaves
 
     worth = np.zeros((len(leaves), 1 << MOST_LEVELS))
     if len(leaves):
@@ -306,7 +306,7 @@ def _fit_leaves(leaves: AnyArray, rows: IntArray, residual: FloatArray) -> Float
 
 def _sums(leaves: AnyArray, worth: FloatArray) -> FloatArray:
     """(n,) what the leaves (trees, n) of each row are worth together."""
-    from polidiff.evaluation.scores.kernels import add_leaves
+    from polidiff.evaluation.kernels import add_leaves
 
     total = np.zeros(leaves.shape[1])
     if len(leaves):

@@ -251,7 +251,7 @@ def _scan(
     worth: dict[tuple[int, Box], float],
 ) -> FloatArray:
     """(features, moves) worth of the best boxes over some features; those that pay are also noted in `worth`."""
-    from polidiff.evaluation.scores.kernels import scan_boxes
+    from polidiff.evaluation.kernels import scan_boxes
 
     sizes = table.sizes[features]
     best, box = np.full((len(features), len(moves)), -np.inf), np.full((len(features), len(moves), 9), -1)
