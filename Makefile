@@ -30,10 +30,10 @@ demo: $(VENV)/install.stamp  ## install, compare the policies of the paper's nav
 	$(BIN)/polidiff demo navigation --report diff.html
 
 test: $(VENV)/test.stamp  ## everything this machine can run in a few minutes
-	$(BIN)/python -m pytest -n 2 -m "not slow and not adapters and not cluster"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not adapters and not cluster"
 
 test-slow: $(VENV)/test.stamp  ## coverage of intervals over many seeds, large sizes
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 # Libraries that cannot live in one environment each get their own; together they span Gymnasium 1.0, 1.2 and the newest.
 # ADAPTERS="sb3" runs one of them; TORCH names the build of torch to install.

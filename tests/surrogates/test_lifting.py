@@ -16,6 +16,7 @@ from polidiff.records.action import Action, Swap
 from polidiff.records.plan import PlanRule
 from polidiff.records.rule import Condition, Rule, covers_any
 from polidiff.regions.describe import Described, ToldRegion
+from polidiff.surrogates import simulator_cells
 from polidiff.surrogates.list_chooser import rule_cells
 from polidiff.surrogates.log_scores import KEEP, ScorePlans
 from polidiff.surrogates.region_cells import make_cells
@@ -160,7 +161,8 @@ def some_policy(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_region_plans_in_a_simulator_keep_what_is_frozen_and_change_what_they_say(seed):
+def test_region_plans_in_a_simulator_keep_what_is_frozen_and_change_what_they_say(seed, monkeypatch):
+    monkeypatch.setattr(simulator_cells, "MODEL_STEPS", 400_000)
     world, current = Simulator(Field()), some_policy(seed)
     frontier = improve(world, current, [some_policy(100 + seed), some_policy(200 + seed)], freeze="x > 0.4 and y < 0.7")
     states = np.random.default_rng(seed).random((4000, 2))

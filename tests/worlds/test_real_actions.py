@@ -6,6 +6,7 @@ import pytest
 
 from polidiff import Log, Simulator, evaluate, explain, improve
 from polidiff.errors import InvalidOptionError, InvalidPolicyError, InvalidWorldError
+from polidiff.surrogates import simulator_cells
 from polidiff.worlds.real_actions import SignedBins
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -38,6 +39,12 @@ def careful(states):
 
 
 WORLD = Simulator(Dosing, actions=["insulin", "salt"])
+
+
+@pytest.fixture(autouse=True)
+def few_decisions(monkeypatch):
+    """As many as these plans need, which are a tenth of what is played for a user."""
+    monkeypatch.setattr(simulator_cells, "STEPS", 80_000)
 
 
 def test_a_policy_is_played_as_it_is():
