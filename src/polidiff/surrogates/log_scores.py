@@ -21,7 +21,6 @@ from polidiff.evaluation.logged.judge import Question, assess
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
 from polidiff.evaluation.logged.policies import as_log_policy, changed_rows
 from polidiff.evaluation.scores.plans import PlanScores, plan_verdicts
-from polidiff.evaluation.scores.rule_lists import ProvenList, RuleList, moves_of
 from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log, value_intervals
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, changed_decisions, one_hot
@@ -34,6 +33,8 @@ from polidiff.records.outcome import Assumption
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
+from polidiff.rules.best_lists import ProvenList, moves_of
+from polidiff.rules.cell_grid import RuleList
 from polidiff.rules.lists import without_any
 from polidiff.surrogates.list_chooser import FOLLOWED, ListChooser, RuleCells, rule_cells, with_bounds
 from polidiff.surrogates.log_halves import with_verdicts
