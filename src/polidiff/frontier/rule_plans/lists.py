@@ -140,7 +140,7 @@ class Problem:
         at = np.broadcast_to(np.arange(model.size), choice.shape)
         row = np.where(choice >= 0, model.row_of[at, np.maximum(choice, 0)], -1)
         finder = BoxFinder.of(cells, model.states, support)
-        most = np.array([np.inf if budget is None else budget, *limits])
+        most = np.array([np.inf if budget is None else budget, *limits], dtype=np.float64)
         return cls(moves, cells, model, finder, row, max_conditions, max_literals, most)
 
     @property
