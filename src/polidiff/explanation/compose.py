@@ -144,7 +144,7 @@ def tell_starts(found: Difference, regions: tuple[Region, ...], journeys: Journe
         worse_off=worse_off(judged, grouped.forming, place, options.level),
         quality=quality,
         tails=tails(judged, place.outcomes),
-        warnings=_warnings(found, sentences),
+        warnings=_warnings(found, sentences, journeys),
         assumptions=() if judged.exact else _unmet_events(grouped, parted=found.achieved.changes > 0),
         forms=forms,
         pictures=_pictures(found, pairs),
@@ -309,7 +309,7 @@ def _pictures(found: Difference, pairs: tuple[tuple[Trajectory, Trajectory], ...
     return pictures_of(found.divergence, where, found.ids, place.feature_names, told_features, features)
 
 
-def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, ...]:
+def _warnings(found: Difference, sentences: tuple[Sentence, ...], journeys: Journeys) -> tuple[str, ...]:
     notes, visits = [], found.divergence
     changed = visits.judged[visits.diverging]
     untold = changed[found.described.region_of(visits.features[visits.diverging]) < 0].sum()
@@ -320,6 +320,8 @@ def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, 
     if max(cut) > 0:
         shares = f"{percent(cut[0])} of the current and {percent(cut[1])} of the proposed policy's episodes"
         notes.append(f"{shares} reach the horizon and are cut there.")
+    elif journeys.cut > 0:
+        notes.append(f"{percent(journeys.cut)} of the episodes that show paths are longer than was followed.")
     apart = 1 - sum(sentence.share for sentence in sentences)
     if apart > UNTOLD:
         notes.append(f"{percent(apart)} of the starts are in no group that short rules tell; they count in the whole.")

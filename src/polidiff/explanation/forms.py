@@ -170,8 +170,9 @@ def detour(current: Sequence[str], proposed: Sequence[str], at: int) -> int:
     if proposed[at] not in current:
         return 0
     since = current.index(proposed[at])
-    ahead = list(current[since + 1 :])
-    met = next((k for k in range(at + 1, len(proposed)) if proposed[k] in ahead), None)
+    ahead = current[since + 1 :]
+    again = set(ahead)
+    met = next((k for k in range(at + 1, len(proposed)) if proposed[k] in again), None)
     return 0 if met is None else met - at - 1 - ahead.index(proposed[met])
 
 
