@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 
-from polidiff._version import __version__
+from polidiff._version import versions
 from polidiff.divergence import find_divergence
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import GroupVerdicts, check_estimator, chosen_on, undecided
@@ -70,16 +68,6 @@ def methods_record(options: ExplainOptions, method: str, family: int, *, learns:
         min_group=options.min_group,
         classifier=as_learner(options.classifier).name if learns else "",
     )
-
-
-def versions() -> dict[str, str]:
-    """Versions of what computed the result."""
-    libraries = ("numpy", "scipy", "highspy", "scikit-learn", "polars", "numba")
-    return {
-        "polidiff": __version__,
-        "python": platform.python_version(),
-        **{name: metadata.version(name) for name in libraries},
-    }
 
 
 NEARLY_EVERYWHERE = 0.8

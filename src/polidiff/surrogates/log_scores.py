@@ -15,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from polidiff._version import __version__
 from polidiff.errors import InfeasibleError, InvalidOptionError
 from polidiff.evaluation.logged.judge import Question, assess
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
@@ -272,7 +271,7 @@ class ScorePlans(Reduction):
             current_return=plans[0].expected_return,
             optimum=max(plan.bound for plan in plans),
             world=log_summary(log),
-            methods=Methods("plain", options.level, 0.0, 0.0, options.seed, outcomes, how, {"polidiff": __version__}),
+            methods=Methods("plain", options.level, 0.0, 0.0, options.seed, outcomes, how),
             stats={
                 "cells": len(np.unique(self.codes(coarse=True).T, axis=0)),
                 "people or episodes": self.people,
