@@ -98,6 +98,26 @@ def test_swaps_that_move_one_component_alike_are_one_direction():
     assert told.label.tolist() == [0, 1, 1, 2]
 
 
+@pytest.mark.parametrize(("second", "directions"), [(0, True), (1, False)])
+def test_a_direction_is_told_for_a_whole_change_not_for_half_of_one(second, directions):
+    actions = as_actions([{"fluid": f, "pressor": p} for f in range(3) for p in range(2)], 6)
+    swaps = (
+        Swap("fluid 0, pressor 0", f"fluid 1, pressor {second}"),
+        Swap("fluid 1, pressor 0", f"fluid 2, pressor {second}"),
+    )
+    X = np.arange(60.0)[:, None]
+    label = np.where(X[:, 0] < 20, 0, np.where(X[:, 0] < 40, 1, 2))
+    told = describe(divergence(X, label, swaps), actions, ("x",), has_features=True)
+    assert [region.swap.direction is not None for region in told.regions] == ([True] if directions else [False, False])
+
+
+def test_actions_of_equal_levels_are_told_by_their_names():
+    actions = as_actions({"rest": {"dose": 0}, "wait": {"dose": 0}, "give": {"dose": 1}}, 3)
+    swaps = (Swap("rest", "wait"), Swap("rest", "give"))
+    told = as_directions(divergence(np.zeros((2, 1)), np.array([1, 2]), swaps), actions)
+    assert [swap.direction is None for swap in told.swaps] == [True, False]
+
+
 def test_many_swaps_of_ordered_actions_are_told_as_a_direction():
     """Thirteen levels, every one goes up by one where x ≥ 0.5: one rule, "more dose"."""
     states, levels = 60, 13

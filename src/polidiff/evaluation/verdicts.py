@@ -29,7 +29,7 @@ from polidiff.records.outcome import Assumption, Interval, Outcome
 ROUNDING = 1e-9
 SKEWED = 1.0  # skewness of a sample from which its interval reaches further on one side
 EXACT_FROM = 1000  # that many equal values, and none other, count as certain
-FEWEST_TO_JUDGE, WANTED = 20, 100  # episodes below which a mean is in doubt, whatever they are, and that mend it
+FEWEST_TO_JUDGE, FEWEST_IN_GROUP = 100, 20  # episodes below which a mean is in doubt, whatever they are
 EPISODES_PER_SKEW = 25  # times the square of the skewness, from which a mean is nearly normal (Cochran's rule)
 MOST_DOUBTS = 3  # samples that are named; others are counted
 RARE_IN_GROUPS = "rare events in groups"  # a doubt about some starts, not about all of them
@@ -164,7 +164,8 @@ def rare_events(samples: Mapping[str, FloatArray], name: str = "rare events") ->
     >>> [doubt.status for doubt in rare_events({"return": np.zeros(10)})], rare_events({"return": np.arange(100.0)})
     (['doubtful'], ())
     """
-    doubts = [doubt for mean, values in samples.items() if (doubt := _unmet(mean, values)) is not None]
+    fewest = FEWEST_IN_GROUP if name == RARE_IN_GROUPS else FEWEST_TO_JUDGE
+    doubts = [doubt for mean, values in samples.items() if (doubt := _unmet(mean, values, fewest)) is not None]
     if not doubts:
         return ()
     named = [detail for detail, _ in doubts[:MOST_DOUBTS]]
@@ -175,7 +176,7 @@ def rare_events(samples: Mapping[str, FloatArray], name: str = "rare events") ->
     return (Assumption(name, "spread of the episodes", "doubtful", "; ".join(named + more), consequence),)
 
 
-def _unmet(name: str, values: FloatArray) -> tuple[str, int] | None:
+def _unmet(name: str, values: FloatArray, fewest: int) -> tuple[str, int] | None:
     """Why a sample may have missed something (few episodes, all equal, a few carry the mean), and how many tell."""
     count, skew = len(values), skewness(values)
     needed = round(EPISODES_PER_SKEW * skew**2)
@@ -186,8 +187,8 @@ def _unmet(name: str, values: FloatArray) -> tuple[str, int] | None:
         )
     if 0 < count < EXACT_FROM and np.ptp(values) == 0:
         return f"{name} is the same in all of {episodes}, and {rare} may not have been seen", EXACT_FROM
-    if count < FEWEST_TO_JUDGE:
-        return f"{episodes} of {name} may not show {rare}", WANTED
+    if count < fewest:
+        return f"{episodes} of {name} may not show {rare}", FEWEST_TO_JUDGE
     if abs(skew) > SKEWED and count < needed:
         return f"a few of {episodes} carry the mean of {name}", needed
     return None

@@ -95,7 +95,7 @@ def _leaves(features: FloatArray, difference: FloatArray, grows: BoolArray) -> I
     return same_rows(tree.apply(features)[:, None])
 
 
-SMALLEST_SHARE = 0.02
+SMALLEST_SHARE, FEWEST_PLAYED = 0.02, 5  # of the starts, and episodes of a group where they are played
 MOST_GROUPS = 6
 MOST_RULES = 2  # that tell a group
 MOST_NAMED = 50  # groups of starts without features
@@ -137,9 +137,11 @@ def form_groups(
         members = list(by_key(keys).values())
         groups: tuple[StartGroup, ...] = ()
         if len(members) > 1 and world.has_features:
-            groups = _described_groups(journeys, members, world.feature_names, options)
+            large = [some for some in members if _is_large(journeys, some, exact=forming.exact)]
+            groups = _described_groups(journeys, large, world.feature_names, options)
         elif len(members) > 1:
-            groups = _named_groups(journeys, members, smallest=0.0 if forming.exact else SMALLEST_SHARE)
+            large = [some for some in members if forming.exact or _is_large(journeys, some, exact=False)]
+            groups = _named_groups(journeys, large)
         if groups:
             return groups
     return (StartGroup(GroupRules(), np.arange(len(paths))),)
@@ -153,6 +155,11 @@ def by_key(keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
     return members
 
 
+def _is_large(journeys: Journeys, members: list[int], *, exact: bool) -> bool:
+    played = sum(journeys.paths[k].total() for k in members)
+    return bool(journeys.weight[members].sum() >= SMALLEST_SHARE and (exact or played >= FEWEST_PLAYED))
+
+
 def _path_of_starts(journeys: Journeys, start: IntArray) -> list[Path]:
     """The most frequent path from each start; episodes of a simulator that begin alike share theirs."""
     together: dict[int, Counter[Path]] = {}
@@ -162,10 +169,9 @@ def _path_of_starts(journeys: Journeys, start: IntArray) -> list[Path]:
     return [modal[number] for number in start.tolist()]
 
 
-def _named_groups(journeys: Journeys, classes: list[list[int]], *, smallest: float) -> tuple[StartGroup, ...]:
-    """A group per class, those with less than the `smallest` share of starts together; none if there are too many."""
-    large = [members for members in classes if journeys.weight[members].sum() >= smallest]
-    small = [k for members in classes if members not in large for k in members]
+def _named_groups(journeys: Journeys, large: list[list[int]]) -> tuple[StartGroup, ...]:
+    """A group per large class, other starts together; none if there are too many."""
+    small = sorted(set(range(len(journeys.weight))) - {k for members in large for k in members})
     grouped = [*large, *([small] if small else [])]
     return tuple(_named_group(journeys, members) for members in grouped) if 1 < len(grouped) <= MOST_NAMED else ()
 
@@ -176,9 +182,9 @@ def _named_group(journeys: Journeys, members: list[int]) -> StartGroup:
 
 
 def _described_groups(
-    journeys: Journeys, classes: list[list[int]], names: tuple[str, ...], options: ExplainOptions
+    journeys: Journeys, large: list[list[int]], names: tuple[str, ...], options: ExplainOptions
 ) -> tuple[StartGroup, ...]:
-    label = _largest_classes(journeys.weight, classes)
+    label = _largest_classes(journeys.weight, large)
     count = int(label.max())
     if count < 2 or (options.max_rules is not None and count > options.max_rules):
         return ()
@@ -195,7 +201,7 @@ def _described_groups(
     return tuple(groups) if right >= TOLD_APART else ()
 
 
-def _largest_classes(weight: FloatArray, classes: list[list[int]]) -> IntArray:
+def _largest_classes(weight: FloatArray, large: list[list[int]]) -> IntArray:
     """(n,) number of each start's class, from 1 on: the largest ones, and what is left as one more.
 
     >>> _largest_classes(np.array([0.5, 0.3, 0.1, 0.1]), [[0], [1], [2], [3]]).tolist()
@@ -203,13 +209,12 @@ def _largest_classes(weight: FloatArray, classes: list[list[int]]) -> IntArray:
     >>> _largest_classes(np.full(8, 0.125), [[k] for k in range(8)]).tolist()
     [1, 2, 3, 4, 5, 6, 6, 6]
     """
-    share = [float(weight[members].sum()) for members in classes]
-    large = [k for k in range(len(classes)) if share[k] >= SMALLEST_SHARE]
     if len(large) > MOST_GROUPS:
-        large = sorted(sorted(large, key=lambda k: -share[k])[: MOST_GROUPS - 1])
+        kept = sorted(range(len(large)), key=lambda k: -float(weight[large[k]].sum()))[: MOST_GROUPS - 1]
+        large = [large[k] for k in sorted(kept)]
     label = np.full(len(weight), len(large) + 1, dtype=np.int64)
-    for number, k in enumerate(large):
-        label[classes[k]] = number + 1
+    for number, members in enumerate(large):
+        label[members] = number + 1
     rest = label == len(large) + 1
     if weight[rest].sum() < SMALLEST_SHARE:
         label[rest] = 0

@@ -5,7 +5,8 @@ are the whole. The number of rules is the knee of the curve rules against F1: th
 adds more than one point in a hundred.
 
 A swap is told as the pair of actions, or as the direction in which one component moves: with ordered actions (fluid
-level, pressor level) there are many pairs and few directions. A direction is told where it lets fewer words do as well.
+level, pressor level) there are many pairs and few directions. A direction is told where it lets fewer words do as well;
+it names one part of what changes, and parts that it leaves out, told beside it as often as they change, count for half.
 
 How true rules are is counted by visits, and visits of one episode are alike. Each measure is a ratio of sums over
 episodes, :math:`p = \sum_e k_e / \sum_e n_e`, and its spread is that of the episodes (Cochran, *Sampling Techniques*,
@@ -51,6 +52,7 @@ class SwapLabels:
 
     label: IntArray  # (n,) 0 where the policies agree, else 1 + index into `swaps`
     swaps: tuple[Swap, ...]
+    named: float = 1.0  # share of the components that move, of a changed visit on average, that its swap names
 
 
 def as_pairs(divergence: Divergence) -> SwapLabels:
@@ -64,17 +66,29 @@ def as_directions(divergence: Divergence, actions: tuple[Action, ...]) -> SwapLa
         return None
     index = {action.name: action for action in actions}
     groups: dict[Direction | Swap, list[int]] = {}
+    parts = np.ones(len(divergence.swaps))
     for k, swap in enumerate(divergence.swaps):
-        key = swap if swap.shift is not None else main_direction(index[swap.current], index[swap.proposed])
-        groups.setdefault(key, []).append(k)
+        pair = index[swap.current], index[swap.proposed]
+        moved = moved_parts(*pair)  # none where only a probability shifts
+        parts[k] = max(1, len(moved))
+        groups.setdefault(main_direction(*pair) if moved else swap, []).append(k)
     label = np.zeros_like(divergence.label)
-    mass = np.bincount(divergence.label, divergence.weight, len(divergence.swaps) + 1)
+    mass, judged = (
+        np.bincount(divergence.label, weight, len(parts) + 1) for weight in (divergence.weight, divergence.judged)
+    )
     swaps: list[Swap] = []
     for key, members in groups.items():
         label[np.isin(divergence.label, [k + 1 for k in members])] = len(swaps) + 1
         pair = divergence.swaps[max(members, key=lambda k: float(mass[k + 1]))]
         swaps.append(key if isinstance(key, Swap) else Swap(pair.current, pair.proposed, direction=key))
-    return SwapLabels(label, tuple(swaps))
+    changed = float(judged[1:].sum())
+    return SwapLabels(label, tuple(swaps), float((judged[1:] / parts).sum()) / changed if changed > 0 else 1.0)
+
+
+def moved_parts(current: Action, proposed: Action) -> dict[str, float]:
+    """The components that move, and by how many levels."""
+    moves = {name: proposed.levels[name] - level for name, level in current.levels.items()}
+    return {name: move for name, move in moves.items() if move}
 
 
 def main_direction(current: Action, proposed: Action) -> Direction:
@@ -83,7 +97,7 @@ def main_direction(current: Action, proposed: Action) -> Direction:
     >>> main_direction(Action.of({"fluid": 0, "pressor": 2}), Action.of({"fluid": 1, "pressor": 0}))
     Direction(component='pressor', sign=-1, also=())
     """
-    moves = {name: proposed.levels[name] - level for name, level in current.levels.items()}
+    moves = moved_parts(current, proposed)
     component = max(moves, key=lambda name: abs(moves[name]))
     return Direction(component, 1 if moves[component] > 0 else -1)
 
@@ -171,9 +185,9 @@ def _of_all_visits(divergence: Divergence, regions: Sequence[ToldRegion]) -> Des
 
 
 def worth(described: Described) -> float:
-    """How much of the difference is told, less what reading costs: F1 − rules · 0.01 − literals · 0.002."""
+    """How much of the difference is told, less reading costs: F1 (1 + named) / 2 − 0.01 rules − 0.002 literals."""
     chosen = next(point for point in described.tradeoff if point.chosen)
-    return chosen.f1 - WORTH * chosen.rules - WORTH_OF_LITERAL * chosen.literals
+    return chosen.f1 * (1 + described.labels.named) / 2 - WORTH * chosen.rules - WORTH_OF_LITERAL * chosen.literals
 
 
 @dataclass(frozen=True, eq=False)
