@@ -24,7 +24,7 @@ OTHERS = [pytest.param(name, marks=pytest.mark.slow if name == "behaviour_clone"
           for name in NEEDS if name not in QUICK]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("default")  # of libraries, as a user sees them
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [*QUICK, *OTHERS])
 def test_an_example_prints_something_worth_reading(name, tmp_path, monkeypatch, capsys):
     libraries, expected = NEEDS[name]
