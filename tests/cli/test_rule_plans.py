@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -71,8 +72,8 @@ def test_a_log(polidiff, tmp_path, monkeypatch):
     (tmp_path / "study.toml").write_text(LOG)
     ran = polidiff("improve", "study.toml", "--max-rules", 2, "--report", "plans.html")
     assert ran.code == 0, ran.err
-    assert "Gain over the current policy, on data that did not choose the plan (95 % intervals):" in ran.out
-    assert "• 2 rules: +" in ran.out
+    assert "Gains over the current policy are from data that did not choose the plan, with 95 % intervals." in ran.out
+    assert re.search(r"^ +3 +2 \([\d.]+\) .* \+[\d.]+ \[", ran.out, flags=re.MULTILINE)
     assert "The half that chose the plan of 2 rules says that it gains" in ran.out
     assert (tmp_path / "plans.html").stat().st_size > 10_000
 

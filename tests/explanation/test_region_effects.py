@@ -71,15 +71,18 @@ def test_a_path_is_told_from_one_half_on(share, told):
 
 def test_the_change_that_carries_a_difference_is_named():
     told = explain(fan([1.0, 10.0]), np.zeros(4, dtype=int), proposed(2))
-    assert "s2 carries this: its change alone brings return +5; all others together bring return +0.5." in str(told)
+    carried = "s2 carries the difference: its change alone brings return +5; all others together bring return +0.5."
+    assert carried in str(told)
     even = explain(fan([5.0, 5.0]), np.zeros(4, dtype=int), proposed(2))
-    assert "carries this" not in str(even), "both carry it alike"
+    assert "carries the difference" not in str(even), "both carry it alike"
     against = str(explain(fan([6.0, -9.0, 4.0, 3.0]), np.zeros(6, dtype=int), proposed(4)))
     assert "carries" not in against, "another moves it more, the other way"
-    assert "carries this" not in str(explain(fan([5.0]), np.zeros(3, dtype=int), proposed(1))), "there is one only"
+    assert "carries" not in str(explain(fan([5.0]), np.zeros(3, dtype=int), proposed(1))), "there is one only"
 
 
-@pytest.mark.parametrize(("rest", "told"), [(0.1, "s1 carries this"), (-0.5, "The changes work together: return +3.6")])
+@pytest.mark.parametrize(
+    ("rest", "told"), [(0.1, "s1 carries the difference"), (-0.5, "The changes work together: return +3.6")]
+)
 def test_parts_that_do_not_add_up_name_no_carrier(seven, rest, told):
     whole = seven.verdicts[0].difference.estimate
     assert whole == pytest.approx(4.0)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polidiff.explanation.said import MOST_CONDITIONS, answers
+from polidiff.explanation.said import MOST_BOUNDS, MOST_FEATURES, answers
 from polidiff.explanation.words import amount_text, before_and_after, interval_text, listing
 from polidiff.records.action import Shift
 from polidiff.records.explanation import ActionSupport, Explanation, Sentence, Support, Verdict
@@ -26,7 +26,7 @@ from polidiff.report.page import page_html
 from polidiff.report.plans import plan_sentences
 from tests.report import samples
 from tests.report.test_statements import said
-from tests.results import FEW, explanation, frontier, one_of_few, page_of
+from tests.results import explanation, frontier, results
 
 SEEDS, KINDS = st.integers(0, 10_000), st.sampled_from(["table", "simulator", "log"])
 UNSIGNED = {
@@ -42,22 +42,21 @@ UNSIGNED = {
 FINITE = st.floats(-1e6, 1e6).map(lambda value: round(value, 3))
 
 
-def tellings(record: object, page: str = "") -> Iterator[str]:
+def tellings(record: object) -> Iterator[str]:
     yield str(record)
     yield markdown(record).replace("\\", "")
-    parted = r"</(?:dt|dd|p|li|h\d|th|td|strong|span|figcaption|option)>"
-    yield said(re.sub(parted, " ¦ \\g<0>", page or page_html(record))).split("Made with polidiff")[0]
+    page = re.sub(r"</(?:dt|dd|p|li|h\d|th|td|strong|span|figcaption|option)>", " ¦ \\g<0>", page_html(record))
+    yield said(page).split("Made with polidiff")[0]
 
 
 def unsigned(text: str) -> list[tuple[str, str]]:
     return [(name, found[0]) for name, pattern in UNSIGNED.items() for found in re.finditer(pattern, text)]
 
 
-@settings(max_examples=48)
-@given(FEW, st.booleans())
-def test_no_telling_of_a_result_holds_a_sentence_that_nobody_would_sign(seed, plans):
-    texts = tellings(one_of_few(seed, plans), page_of(seed, plans))
-    assert [found for text in texts for found in unsigned(text)] == []
+@settings(max_examples=40, deadline=None)
+@given(results(kinds=("table", "simulator", "log")))
+def test_no_telling_of_a_result_holds_a_sentence_that_nobody_would_sign(record):
+    assert [found for text in tellings(record) for found in unsigned(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_names_that_hold_commas_are_told_apart():
     assert listing(["a", "b, by night", "c"]) == "a; b, by night; and c"
 
 
-@settings(max_examples=12)
+@settings(max_examples=20, deadline=None)
 @given(SEEDS, KINDS)
 def test_where_only_chances_shift_no_number_of_changed_decisions_is_said(seed, kind):
     record = explanation(seed, kind)
@@ -145,7 +144,7 @@ def test_where_only_chances_shift_no_number_of_changed_decisions_is_said(seed, k
         assert re.findall(r"(?<![\d.])0 (?:changed )?decisions|0 % of decisions change", text) == []
 
 
-@settings(max_examples=12)
+@settings(max_examples=20, deadline=None)
 @given(SEEDS, KINDS)
 def test_the_last_rule_of_a_list_holds_everywhere_else(seed, kind):
     record = frontier(seed, kind)
@@ -174,9 +173,25 @@ def test_a_long_rule_is_told_on_the_first_screen_by_its_features(seed, count):
     rule = Rule(tuple(Condition(f"f{k}", k, low=0.25, high=0.5) for k in range(count)))
     regions = tuple(replace(region[0], id=f"S{k}", rule=rule) for k in (1, 2))
     told = answers(replace(samples.plain(), regions=regions, sentences=()))[1].text
-    assert all(f"f{k}" in told for k in range(count))
-    assert ("0.25" in told) == (sum(len(region.rule.conditions) for region in regions) <= MOST_CONDITIONS)
+    whole = 4 * count <= MOST_BOUNDS  # two regions, two bounds for each feature
+    named = [f"f{k}" in told for k in range(count)]
+    assert all(named) if whole or count <= MOST_FEATURES else sum(named) == MOST_FEATURES - 1 and " more" in told
+    assert ("0.25" in told) == whole
     assert "S1" in told
+    assert "S2" in told
+
+
+def test_places_too_long_for_the_first_screen_are_told_by_what_is_done_there():
+    base = samples.plain()
+    rule = Rule(tuple(Condition(f"f{k}", k, low=0.25, high=0.5) for k in range(3)))
+    swaps = [("N", "E"), ("N", "S"), ("N", "E"), ("N", "E")]
+    regions = tuple(
+        replace(base.regions[0], id=f"S{k}", current=one, proposed=other, rule=rule)
+        for k, (one, other) in enumerate(swaps, 1)
+    )
+    told = answers(replace(base, regions=regions, sentences=()))[1].text.split(": ", 1)[1]
+    on = "depending on f0, f1 and f2"
+    assert told == f"E instead of N in S1, S3 and S4, {on}; S instead of N in S2, {on}."
 
 
 def test_a_policy_that_draws_its_action_is_worth_the_mean_over_its_chances():

@@ -184,11 +184,12 @@ def doubts(record: Explanation | Frontier, verdicts: list[Verdict]) -> tuple[str
     """What speaks against the record that decided verdicts rest on: failed tests, and weak reasons that would do."""
     failed = [assumption_text(a) for a in record.assumptions if a.alarming and a.name != RARE_IN_GROUPS]
     one_step = record.world.one_step
+    strengths = [(v.holds_up_to, v.outcome) for v in verdicts if v.holds_up_to is not None]
     weak = [
-        f"Unrecorded reasons that change the odds of a decision {odds_text(v.holds_up_to)} would be enough to explain "
-        f"the effect on {v.outcome}."
-        for v in verdicts
-        if v.holds_up_to is not None and fragile(v.holds_up_to, one_step)
+        f"Unrecorded reasons that change the odds of a decision {odds_text(strength)} would be enough to explain "
+        f"the effect on {outcome}."
+        for strength, outcome in sorted(strengths)[:1]
+        if fragile(strength, one_step)
     ]
     return (*failed, *weak)
 

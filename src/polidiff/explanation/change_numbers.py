@@ -7,7 +7,7 @@ too, and others go on from there. Changes of named states need none: they are ca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from polidiff.records.explanation import Explanation
@@ -33,6 +33,10 @@ class Numbering:
         """A change of the ledger for an axis: its number and what is done; where is told beside it."""
         number = self.of_entry(entry)
         return f"{number}: {entry.current} → {entry.proposed}" if number else entry.change
+
+    def among(self, entries: Sequence[LedgerEntry]) -> dict[str, str]:
+        """Of changes that are told together, what each is called in the others: its number, or what it is."""
+        return {entry.change: self.of_entry(entry) or entry.change for entry in entries}
 
     def named(self, entry: LedgerEntry) -> str:
         """A change of the ledger with its number in front."""

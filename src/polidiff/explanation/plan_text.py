@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from polidiff.explanation.advice import conditions, weigh_up
-from polidiff.explanation.change_numbers import Numbering
+from polidiff.explanation.change_numbers import Numbering, number_changes
 from polidiff.explanation.rule_code import joined_edits
-from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing, in_doubt, judged_effect, undone_by
+from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing, in_doubt, judged_effect
 from polidiff.explanation.text import people_text, unit_text
 from polidiff.explanation.words import (
     MOST_NAMED,
     amount_text,
+    bare_bounds,
     edit_words,
     few,
     in_order,
     interval_text,
     listing,
+    named_with_unit,
     names_states,
     names_text,
     place_text,
@@ -50,7 +52,7 @@ def say_plans(frontier: Frontier, numbering: Numbering | None = None) -> Said:
     With numbers of changes also the five answers, and the changes of the plan to look at first.
     """
     opening = (frontier_headline(frontier), "", *_plan_rows(frontier))
-    blocks = (_gains(frontier), _others(frontier), _ledger(frontier), *closing(frontier))
+    blocks = (_others(frontier), _ledger(frontier), *closing(frontier))
     if numbering is None or not frontier.plans:
         return Said(TITLE, opening, (), blocks_of(*blocks))
     changes = Block("groups", "What the plan to look at first changes", change_texts(frontier.knee, numbering))
@@ -146,35 +148,52 @@ def _judged_head(frontier: Frontier) -> str:
 
 
 def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
-    unit = unit_text(frontier.world, frontier.unit, short=True)
-    first = max(20, len(unit))
-    proven = frontier.world.enumerated  # a bound in a table that was estimated proves nothing
-    aim = frontier.objective or "return"
-    wide = max(10, len(aim))
-    head = "" if not proven else f"{'bound':>10}  "
-    rows = [f"{unit:>{first}}  {aim:>{wide}}  {head}change"]
-    plans = list(frontier.plans)
+    """A table of plans: number, cost, return, what was judged or no plan passes, and the changes."""
+    plans = list(enumerate(frontier.plans, 1))
     shown = plans if len(plans) <= limit else [plans[round(k * (len(plans) - 1) / (limit - 1))] for k in range(limit)]
-    for plan in shown:
-        cost = number(plan.changes)
-        if frontier.unit == "rules":
-            cost = f"{len(plan.rules)} ({cost})"
-        bound = "" if not proven else f"{returned(plan.bound, frontier):>10}  "
-        rows.append(f"{cost:>{first}}  {plan_return(plan, frontier):>{wide}}  {bound}{plan_words(plan)}")
-    if len(shown) < len(plans):
-        left = len(plans) - len(shown)
-        rows.append(f"({counted(left, 'plan')} between these {'is' if left == 1 else 'are'} not shown)")
-    return rows
+    proven = frontier.world.enumerated  # a bound in a table that was estimated proves nothing
+    unit = unit_text(frontier.world, frontier.unit, short=True)
+    rows = [("plan", unit, frontier.aim, *gain_head(frontier), *("bound",) * proven)]
+    for place, plan in shown:
+        bound = (returned(plan.bound, frontier),) * proven
+        cost = f"{len(plan.rules)} " * (frontier.unit == "rules") + _changes_of(plan, frontier)
+        rows.append((str(place), cost, plan_return(plan, frontier), *gain_cell(plan, frontier), *bound))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    words = ["change", *(plan_words(plan) for _, plan in shown)]
+    lines = [
+        "  ".join([*(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)), text])
+        for row, text in zip(rows, words, strict=True)
+    ]
+    left = len(plans) - len(shown)
+    more = [f"({counted(left, 'plan')} between these {'is' if left == 1 else 'are'} not shown)"] if left else []
+    return [*lines, *more, *_judged_how(frontier)]
 
 
-def _gains(frontier: Frontier) -> Block:
-    """What each plan gains, where other data than those that chose it say so."""
-    gains = [(plan, plan.gain) for plan in frontier if plan.gain is not None and plan.patch.changing]
-    level = "" if all(gain.exact for _, gain in gains) else f" ({percent(frontier.methods.level)} intervals)"
-    what = "Gain over the current policy" if frontier.sign > 0 else f"{frontier.objective} against the current policy"
-    sizes = [(_size_words(plan, frontier), gained(gain, frontier)) for plan, gain in gains]
-    lines = tuple(f"{size}: {interval_text(gain, outcome=objective(frontier))}" for size, gain in sizes)
-    return Block("gains", f"{what}, on data that did not choose the plan{level}", lines)
+def _changes_of(plan: Plan, frontier: Frontier) -> str:
+    return f"({number(plan.changes)})" if frontier.unit == "rules" else number(plan.changes)
+
+
+def gain_head(frontier: Frontier) -> tuple[str, ...]:
+    """The heading of gains that other data than those that chose the plans have judged, where they are judged so."""
+    what = "gain" if frontier.sign > 0 else "difference"
+    return (named_with_unit(what, objective(frontier), difference=True),) * frontier.judged
+
+
+def gain_cell(plan: Plan, frontier: Frontier) -> tuple[str, ...]:
+    """The gain of a plan under that heading."""
+    gain = gained(frontier.gain_of(plan), frontier)
+    told = bare_bounds(gain, objective(frontier), difference=True) if plan is not frontier.plans[0] else ""
+    return (told,) * frontier.judged
+
+
+def _judged_how(frontier: Frontier) -> list[str]:
+    """On which data gains were judged, and at which level."""
+    if not any(plan.gain is not None and plan.patch.changing for plan in frontier.plans):
+        return []
+    level = f", with {percent(frontier.methods.level)} intervals"
+    exact = all(plan.gain.exact for plan in frontier.plans if plan.gain is not None)
+    gains = "Gains" if frontier.sign > 0 else "Differences"
+    return [f"{gains} over the current policy are from data that did not choose the plan{level * (not exact)}."]
 
 
 def _others(frontier: Frontier) -> Block:
@@ -183,13 +202,6 @@ def _others(frontier: Frontier) -> Block:
     verdicts = [v for v in plan_verdicts(frontier, best) if v.outcome not in (frontier.objective, "return")]
     lines = (f"{verdicts_text(verdicts, frontier.outcomes)}.",) * bool(verdicts and best is not frontier.plans[0])
     return Block("gains", "What the best plan also changes", lines)
-
-
-def _size_words(plan: Plan, frontier: Frontier) -> str:
-    if frontier.unit == "rules":
-        return counted(len(plan.rules), "rule")
-    count = number(plan.changes)
-    return f"{count} {frontier.world.discounted}changed decision{'s' * (count != '1')}"
 
 
 def plan_words(plan: Plan, limit: int = 4) -> str:
@@ -221,7 +233,8 @@ def _ledger(frontier: Frontier, limit: int = 10) -> Block:
     less = f" in less {frontier.objective}" if frontier.sign < 0 else ""
     plan = valued_plan(frontier)[1]
     title = f"What each change is worth{less} (alone; added last to the {plan}; Shapley value{where})"
-    lines = [_ledger_line(entry, objective(frontier)) for entry in entries[:limit]]
+    names = number_changes(None, frontier).among(entries[:limit])
+    lines = [_ledger_line(entry, objective(frontier), names) for entry in entries[:limit]]
     return Block("ledger", title, (*lines, *ledger_rest(len(entries), limit)))
 
 
@@ -241,12 +254,21 @@ def valued_plan(frontier: Frontier) -> tuple[Plan | None, str]:
     return plan, f"plan of {counted(len(order), 'change')}, which is not the best"
 
 
-def _ledger_line(entry: LedgerEntry, outcome: Outcome | None) -> str:
-    links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
-    links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
+def _ledger_line(entry: LedgerEntry, outcome: Outcome | None, names: Mapping[str, str]) -> str:
+    """One change, with what it is worth and how it goes with others, which have `names`."""
+    needs, conflicts = linked(entry, names)
+    links = [f"needs {needs}"] * bool(needs) + [f"conflicts with {conflicts}"] * bool(conflicts)
     place = "" if entry.state in entry.change else f" (where {entry.state})"
+    name = names.get(entry.change, entry.change)
+    before = f"{name}: " if name != entry.change else ""
     worth = [worth_text(gain, outcome) for gain in (entry.alone, entry.removed, entry.shapley.estimate)]
-    return f"{entry.change}{place}: {'; '.join([*worth, *links])}"
+    return f"{before}{entry.change}{place}: {'; '.join([*worth, *links])}"
+
+
+def linked(entry: LedgerEntry, names: Mapping[str, str]) -> tuple[str, str]:
+    """What a change needs, of which one will do, and what it conflicts with, by the names that others have."""
+    needs, conflicts = ([names.get(other, other) for other in others] for others in (entry.needs, entry.conflicts))
+    return few(needs, "or"), few(conflicts)
 
 
 def plan_verdicts(frontier: Frontier, plan: Plan) -> tuple[Verdict, ...]:
@@ -328,7 +350,7 @@ def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:
     lost = f"On average over all {starts} it is worse on {few(worse)}" if worse else "No outcome gets worse on average"
     spared: tuple[str, ...] = ()
     if groups:
-        lost += f". Yet some {starts} lose: {groups[0]}" + " Further groups are named below." * bool(groups[1:])
+        lost += f". Some {starts} lose: {groups[0]}" + " Further groups are named below." * bool(groups[1:])
         spared = (f"Some {starts} lose by it: keep the current policy for them.",) * (advice.kind != "adopt a part")
     else:
         lost += "." if looked_for else "; whether some groups lose was not looked at."
@@ -351,8 +373,8 @@ def _no_gain(frontier: Frontier) -> str:
     most = max(judged, key=lambda gain: gain.estimate)
     change = interval_text(gained(most, frontier), outcome=objective(frontier))
     sought = len(frontier.plans) - 1
-    plan = "the only plan" if sought == 1 else f"of {sought} plans, the one that promises most"
-    return f"Not known: {plan} changes {frontier.aim} by {change}."
+    plans = "the estimate for the only plan" if sought == 1 else f"the best estimate of {sought} plans"
+    return f"Not known: {plans} is {change}, for {frontier.aim}."
 
 
 def _plan_changes(plan: Plan) -> str:
@@ -399,6 +421,4 @@ def _proof(frontier: Frontier, plan: Plan) -> Answer:
         sure = f"Exact, and proven the best for its number of {counts}."
     else:
         sure = f"Its return may be up to {percent(plan.gap)} of the range from the best for its number of {counts}."
-    if plan.holds_up_to is not None and plan is not frontier.plans[0]:
-        sure += undone_by(plan.holds_up_to)
     return Answer("How sure is that?", f"{sure}{in_doubt(frontier)}")

@@ -143,7 +143,7 @@ def _carried_text(region: Region, named: str, outcomes: Sequence[Outcome], whole
         f"; all others together bring {without}" if more <= 0 else f", and {counted(more, 'more outcome')} likewise"
     )
     names = listing([o.name for o in outcomes]) if more <= 0 else counted(len(outcomes), "outcome")
-    what = "this" if len(outcomes) == whole else f"most of the difference in {names}"
+    what = "the difference" if len(outcomes) == whole else f"most of the difference in {names}"
     return f"{named} carries {what}: its change alone brings {alone}{others}."
 
 
@@ -168,10 +168,29 @@ def carrier(regions: Sequence[Region], verdict: Verdict) -> Region | None:
     return None
 
 
-def after_another(explanation: Explanation, sentence: Sentence) -> bool:
+def after_another(sentences: Sequence[Sentence], sentence: Sentence) -> bool:
     """Whether an earlier sentence tells of starts that this one's rules cover: a start belongs to the first of them."""
-    before = takewhile(lambda other: other is not sentence, explanation.sentences)
+    before = takewhile(lambda other: other is not sentence, sentences)
     return any(overlap_any(other.rules, sentence.rules) for other in before)
+
+
+def losing_groups(sentences: Sequence[Sentence]) -> list[WorseOff]:
+    """Whoever the verdicts of sentences about groups call worse off."""
+    return [
+        WorseOff(
+            verdict.outcome,
+            sentence.start,
+            sentence.share,
+            verdict.difference,
+            sentence.starts,
+            people=sentence.support.episodes,
+            also=sentence.also,
+            other=after_another(sentences, sentence),
+        )
+        for sentence in sentences
+        for verdict in sentence.verdicts
+        if verdict.valence == "worse"
+    ]
 
 
 def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
@@ -192,20 +211,7 @@ def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
         if verdict.valence == "worse" and verdict.outcome not in with_groups
     ]
     with_groups |= {entry.outcome for entry in everyone}
-    groups = [
-        WorseOff(
-            verdict.outcome,
-            sentence.start,
-            sentence.share,
-            verdict.difference,
-            sentence.starts,
-            also=sentence.also,
-            other=after_another(explanation, sentence),
-        )
-        for sentence in explanation.sentences
-        for verdict in sentence.verdicts
-        if verdict.valence == "worse" and verdict.outcome not in with_groups
-    ]
+    groups = [entry for entry in losing_groups(explanation.sentences) if entry.outcome not in with_groups]
     return (*everyone, *looked_for, *groups)
 
 
@@ -227,7 +233,7 @@ def group_words(explanation: Explanation, entry: WorseOff, *, share: bool = Fals
         return f"{starts} in {names_text(names, 'and', more=len(entry.starts) >= MOST_LISTED)}"
     same = [region.id for region in explanation.regions if explanation.world.one_step and region.rule == entry.start]
     apart = beside(explanation.regions, same[0], numbered=numbered) if same else ""
-    where = " or ".join(map(rule_text, (entry.start, *entry.also)))
+    where = " or ".join(map(rule_text, entry.rules))
     return f"{'other ' * (entry.other and not apart)}{starts} where {where}{apart}"
 
 

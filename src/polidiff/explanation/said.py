@@ -6,7 +6,6 @@ lines; the five answers are what whoever has to decide asks first.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -37,7 +36,6 @@ from polidiff.explanation.words import (
     few,
     names_states,
     names_text,
-    odds_text,
     place_text,
     swap_text,
     verdicts_text,
@@ -50,13 +48,16 @@ from polidiff.records.suppression import suppressed
 
 Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
 Kind: TypeAlias = Literal[
-    "groups", "worse", "where", "now", "quality", "gains", "ledger", "rests", "differences", "outcomes", "notes"
-]
+    "whole", "groups", "worse", "where", "carries", "now", "quality", "gains", "ledger", "rests", "differences",
+    "outcomes", "notes",
+]  # fmt: skip
 MOST_CHIPS = 7  # outcomes told one by one
 MOST_NAMED = 3
+MOST_TOLD = 2  # of many outcomes that get better, and of those that get worse
 MOST_LETTERS = 300  # about who loses, on the first screen
-MOST_LINES = 60  # of one block in a terminal
-MOST_CONDITIONS = 8  # told on the first screen
+MOST_LINES = 12  # of one block in a terminal
+MOST_BOUNDS = 9  # of rules told on the first screen
+MOST_FEATURES = 4  # of rules that are not
 MARKS: dict[Tone, str] = {"better": "▲", "worse": "▼", "neutral": "◆", "same": "=", "unknown": "?"}
 TONE_WORDS: dict[Tone, str] = {
     "better": "get better",
@@ -148,9 +149,11 @@ def say(explanation: Explanation) -> Said:
     whose = whose_decisions(explanation)
     now = () if paper else (answered[0].spoken,)
     blocks = blocks_of(
+        _told_whole(explanation),
         Block("groups", "", groups),
         Block("worse", "Worse off", worse),
         Block("where", f"Where they differ ({whose})" if whose else "Where they differ", where),
+        Block("carries", "Which change does it", tuple(carrying_lines(explanation, [r.id for r in regions]))),
         Block("now", "What now", now, listed=False),
         Block("quality", "How true this is", (quality_text(explanation),), listed=False),
         *closing(explanation),
@@ -201,14 +204,15 @@ def _opening(explanation: Explanation) -> Iterator[str]:
         some = any(verdict.direction == "unknown" for verdict in explanation.verdicts)
         if_so = if_so and (f". What is decided holds{if_so}" if some else f",{if_so}")
         yield f"Over all {explanation.world.starts}: {overall}{if_so}."
-    if explanation.regions:
-        yield from carrying_lines(explanation)
-    if explanation.lead == "complete":
-        yield ""
-        scores = [form.action_accuracy for form in explanation.quality.forms if form.form == "complete policy"]
-        right = f" (right in {percent(scores[0])} of visits)" if scores else ""
-        yield f"The policies differ nearly everywhere, so the proposed policy is told whole{right}:"
-        yield explanation.forms["complete policy"]
+
+
+def _told_whole(explanation: Explanation) -> Block:
+    """The proposed policy by itself, where it differs from the current one nearly everywhere."""
+    scores = [form.action_accuracy for form in explanation.quality.forms if form.form == "complete policy"]
+    right = f" (right in {percent(scores[0])} of visits)" if scores else ""
+    title = f"The policies differ nearly everywhere, so the proposed policy is told whole{right}"
+    whole = explanation.forms["complete policy"].splitlines() if explanation.lead == "complete" else ()
+    return Block("whole", title, tuple(whole))
 
 
 def _what_differs(explanation: Explanation) -> str:
@@ -248,21 +252,10 @@ def answers(explanation: Explanation) -> tuple[Answer, ...]:
     return (
         Answer("What now?", advice.sentence, advice.reasons),
         Answer("What changes?", _changes(explanation)),
-        Answer("Is it better?", _effect(explanation), _carried(explanation)),
+        Answer("Is it better?", judged_effect(explanation, explanation.verdicts)),
         Answer("For whom worse?", _losers(explanation)),
         Answer("How sure is that?", _footing(explanation)),
     )
-
-
-def _carried(explanation: Explanation) -> tuple[str, ...]:
-    """Which change carries the effect; of many outcomes that is told below."""
-    known = [region.id for region in _largest(explanation.regions)]
-    return tuple(carrying_lines(explanation, known)[:1]) if len(explanation.verdicts) <= MOST_CHIPS else ()
-
-
-def _largest(regions: Sequence[Region], most: int = MOST_NAMED) -> list[Region]:
-    """The regions that the first screen tells; that it tells no other is said there."""
-    return sorted(regions, key=lambda region: -region.support.share)[:most]
 
 
 def _changes(explanation: Explanation) -> str:
@@ -279,13 +272,14 @@ def _changes(explanation: Explanation) -> str:
     share = "How often actions are chosen changes" if only_chances(explanation) else share
     if not regions:
         return f"{share}, all in groups too small to be shown."
-    alike: dict[str, list[Region]] = {}  # states by what is done there, others by themselves
-    for region in _largest(regions, len(regions)):
-        alike.setdefault(swap_text(region) if names_states(region.rule) else region.id, []).append(region)
+    largest = sorted(regions, key=lambda region: -region.support.share)
+    long = sum(region.rule.literals for region in largest[:MOST_NAMED]) > MOST_BOUNDS
+    alike: dict[str, list[Region]] = {}  # states, and places too long to tell, by what is done there
+    for region in largest:
+        alike.setdefault(swap_text(region) if long or names_states(region.rule) else region.id, []).append(region)
     shown = list(alike.values())[:MOST_NAMED]
     others = len(regions) - sum(map(len, shown))
     more = f"; {counted(others, 'further rule')} below" if others else ""
-    long = sum(len(group[0].rule.conditions) for group in shown) > MOST_CONDITIONS
     return f"{share}: {'; '.join(_change(group, regions, long=long) for group in shown)}{more}."
 
 
@@ -309,7 +303,9 @@ def _change(group: Sequence[Region], regions: Sequence[Region], *, long: bool) -
         names = [str(name) for one in regions if one in group for name in one.rule.conditions[0].values or ()]
         return f"{swap_text(region)} in {names_text(names, 'and' if len(group) > 1 else 'or')}"
     if long:
-        return f"{swap_text(region)} in {region.id}, told by {few(region.rule.features)}"
+        numbers = names_text([one.id for one in regions if one in group], "and")
+        features = dict.fromkeys(name for one in group for name in one.rule.features)
+        return f"{swap_text(region)} in {numbers}, depending on {few(list(features), most=MOST_FEATURES)}"
     return f"{region.id}, {swap_text(region)} {place_text(region.rule)}{outside(regions)[region.id]}"
 
 
@@ -331,34 +327,30 @@ def reading(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
 
 def effect_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
     """Whether it is better, and what becomes more or less; of many outcomes how many, and the first of them."""
-    if len(verdicts) <= MOST_CHIPS:
-        return f"{reading(verdicts, outcomes)}: {verdicts_text(verdicts, outcomes)}."
     groups = {tone: [v for v in verdicts if tone_of(v) == tone] for tone in MARKS}
-    counts = few([f"{len(group)} {TONE_WORDS[tone]}" for tone, group in groups.items() if group])
-    first = [
-        f" {tone.capitalize()}, among others: {verdicts_text(groups[tone][:MOST_NAMED], outcomes)}."
-        for tone in MARKS
-        if tone in ("better", "worse") and groups[tone]
-    ]
-    return f"{reading(verdicts, outcomes)}: of {len(verdicts)} outcomes {counts}.{''.join(first)}"
+    if len(verdicts) > MOST_CHIPS:
+        counts = few([f"{len(group)} {TONE_WORDS[tone]}" for tone, group in groups.items() if group])
+        first = [
+            f" {tone.capitalize()}, among others: {verdicts_text(groups[tone][:MOST_TOLD], outcomes)}."
+            for tone in MARKS
+            if tone in ("better", "worse") and groups[tone]
+        ]
+        return f"{reading(verdicts, outcomes)}: of {len(verdicts)} outcomes {counts}.{''.join(first)}"
+    aside = groups["neutral"] if len(groups["neutral"]) < len(verdicts) else []
+    told = verdicts_text([v for v in verdicts if v not in aside], outcomes)
+    besides = f" Not called better or worse: {verdicts_text(aside, outcomes)}." if aside else ""
+    return f"{reading(verdicts, outcomes)}: {told}.{besides}"
 
 
 def judged_effect(record: Explanation | Frontier, verdicts: Sequence[Verdict]) -> str:
     """Whether it is better; where evidence is in doubt, that it is so there. Why it is in doubt, the advice says."""
+    if not verdicts:
+        return "No outcome is defined."
     if not doubts(record, [verdict for verdict in verdicts if verdict.valence is not None]):
         return effect_text(verdicts, record.outcomes)
     plain = [v if v.direction == "unknown" else replace(v, note=None) for v in verdicts]
     effect = effect_text(plain, record.outcomes)
     return f"In {evidence(record)}, {effect[0].lower()}{effect[1:]}"
-
-
-def _effect(explanation: Explanation) -> str:
-    if not explanation.verdicts:
-        return "No outcome is defined."
-    effect = judged_effect(explanation, explanation.verdicts)
-    unpreferred = [outcome.name for outcome in explanation.outcomes if outcome.prefer is None]
-    asked = f" Whether more or less {few(unpreferred, most=MOST_NAMED)} is better was not said." if unpreferred else ""
-    return f"{effect}{asked}"
 
 
 def _losers(explanation: Explanation) -> str:
@@ -407,20 +399,10 @@ def _footing(explanation: Explanation) -> str:
     behind = explanation.methods.evaluation.replace("paired", "played")
     if world.recorded:
         behind = f"the records of {people_text(world)}"
-    base, alarms = f"In {level} of such studies {hold}; they rest on {behind}.", in_doubt(explanation)
-    decided = [verdict.holds_up_to for verdict in explanation.verdicts if verdict.direction != "unknown"]
-    strengths = [strength for strength in decided if strength is not None]
-    return f"{base}{alarms or undone_by(min(strengths, default=math.inf))}"
+    return f"In {level} of such studies {hold}; they rest on {behind}.{in_doubt(explanation)}"
 
 
 def in_doubt(record: Explanation | Frontier) -> str:
     """Which assumptions speak against a result; nothing where none does."""
     alarms = [f"{a.name} ({a.status})" for a in record.assumptions if a.alarming]
     return f" In doubt: {few(alarms)}." if alarms else ""
-
-
-def undone_by(strength: float) -> str:
-    """How strong unrecorded reasons must be to turn a verdict; nothing where no strength that was tried does."""
-    if math.isinf(strength):
-        return ""
-    return f" Unrecorded reasons that change the odds of a decision {odds_text(strength)} would undo it."

@@ -206,18 +206,6 @@ def rejudged(sentence: Sentence, judged: GroupVerdicts, group: int, episodes: in
     return replace(sentence, verdicts=judged.verdicts[group], support=support, share=behind / max(1, episodes))
 
 
-def losing_segments(sentences: Sequence[Sentence]) -> tuple[WorseOff, ...]:
-    """Segments for which an outcome gets worse beyond doubt, the most people first."""
-    losing = [
-        WorseOff(verdict.outcome, sentence.start, sentence.share, verdict.difference, people=sentence.support.episodes)
-        for sentence in sentences
-        if sentence.start is not None
-        for verdict in sentence.verdicts
-        if verdict.valence == "worse"
-    ]
-    return tuple(sorted(losing, key=lambda entry: -entry.share))
-
-
 def confirmed(entries: Sequence[WorseOff], judged: GroupVerdicts, first: int) -> tuple[WorseOff, ...]:
     """Groups that a model calls worse off and the log's own interval confirms; the first is group `first`."""
     losing = []

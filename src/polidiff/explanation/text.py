@@ -97,7 +97,7 @@ def mostly_told(explanation: Explanation) -> bool:
 def idle_text(explanation: Explanation) -> str:
     """Which share of the changed decisions no region holds, as they make no difference; nothing where it is small."""
     idle = float(explanation.world.facts.get(IDLE, 0.0))
-    return f"{percent(idle)} of these make no difference at once, or too small a one to be told" * (idle > RARELY)
+    return f"{percent(idle)} of these make little or no difference at once" * (idle > RARELY)
 
 
 def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool = True) -> str:
@@ -264,7 +264,7 @@ def start_text(explanation: Explanation, sentence: Sentence) -> str:
         names = list(sentence.starts) or [str(value) for rule in rules for value in rule.conditions[0].values or ()]
         shown = names_text(names, more=len(sentence.starts) >= MOST_LISTED)
         return f"Starting from initial region {shown}" if paper else f"From {shown}"
-    where = starts_where(rules, other=after_another(explanation, sentence))
+    where = starts_where(rules, other=after_another(explanation.sentences, sentence))
     if paper:
         return f"Starting from {where}".replace("from a start where", "where")
     return f"From {where} ({percent(sentence.share)} of starts)"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from polidiff._version import versions
+from polidiff.explanation.compose import versions
 from polidiff.explanation.plan_text import gained, objective
 from polidiff.explanation.words import interval_text, rule_text
 from polidiff.frontier.region_plans import solve_regions
@@ -23,6 +23,7 @@ from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.action import Action
 from polidiff.records.explanation import Explanation
+from polidiff.records.outcome import Interval
 from polidiff.records.plan import Frontier, Plan
 from polidiff.surrogates import Explain, Reduction, Surrogate, reduce
 from polidiff.worlds.protocol import World
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from polidiff.options import Moves
     from polidiff.surrogates.log_edits import RegionEdits
 
+TOLD_APART = 0.1  # of a judged gain: a table that is further off is no judge of single changes
 AT_ONCE = 0.01  # seconds of a search for which no time is left
 
 
@@ -81,12 +83,38 @@ def _concluded(reduction: Reduction, dropped: int, frontier: Frontier) -> Fronti
         notes.append("The current policy itself breaks what is to be kept: it is shown to compare with.")
     limited = dropped > 0 and frontier.unit != "rules"
     more = (f"{dropped} larger plans were not judged and are left out.",) if limited else ()
+    promised = _promised(frontier)
+    plans = (frontier.plans[0], *sorted(frontier.plans[1:], key=frontier.cost))  # played, they cost other than planned
+    told = promised is None and plans[-1] is frontier.plans[-1]
+    if promised is not None:
+        notes.append(f"What single changes are worth, and a part of a plan, is not told: {promised}.")
+        plans = tuple(replace(plan, adoption=()) for plan in plans)
     return replace(
         frontier,
+        plans=plans,
+        ledger=frontier.ledger if told else None,
         methods=replace(frontier.methods, versions=versions()),
         warnings=(*notes, *more, *frontier.warnings),
         assumptions=frontier.best.assumptions or reduction.assumptions(),
     )
+
+
+def _promised(frontier: Frontier) -> str | None:
+    """What the table that chose the plans says of the one that its ledger values, where the world denies it.
+
+    It agrees if its gain lies in the interval that was judged, or within a tenth of the estimate beside it.
+    """
+    nothing, plan = frontier.plans[0], frontier.plans[-1]
+    if frontier.ledger is None or plan.gain is None or plan.model_gap is None:
+        return None
+    gain = plan.gain.estimate + plan.model_gap - (nothing.model_gap or 0.0)
+    slack = abs(plan.gain.estimate) * TOLD_APART
+    if plan.gain.low - slack <= gain <= plan.gain.high + slack:
+        return None
+    promised, judged = (
+        interval_text(gained(one, frontier), outcome=objective(frontier)) for one in (Interval.exactly(gain), plan.gain)
+    )
+    return f"the table that chose the plans promises {promised} for the largest of them, where it is {judged}"
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def counted(record: Explanation, least: int) -> list[list[int]]:
     Neither a group nor a list leaves a few of all, and a group that is all but a few of another is counted as that one.
     """
     places: list[list[tuple[Rule | None, ...]]] = [[(region.rule,) for region in record.regions]]
-    places += [[(s.start, *s.also) for s in record.sentences], [(group.start,) for group in record.worse_off]]
+    places += [[(part.start, *part.also) for part in parts] for parts in (record.sentences, record.worse_off)]
     at = [(kind, k) for kind, parts in enumerate(places) for k in range(len(parts))]
     nested = [(a, b) for a in at for b in at if a != b and _holds(places[b[0]][b[1]], places[a[0]][a[1]])]
     sizes = _sizes(record)

@@ -51,10 +51,7 @@ class SwapShare:
 
 @dataclass(frozen=True)
 class RegionEffect:
-    """What one change does to each outcome, as differences from the current policy.
-
-    The intervals hold together, for all regions and outcomes at once. A map is empty where episodes would never end.
-    """
+    """What one change does to each outcome: differences that hold together; none where episodes would never end."""
 
     alone: Mapping[str, Interval]  # outcome -> the proposed policy acts in this region only
     without: Mapping[str, Interval]  # outcome -> it acts everywhere but in this region
@@ -150,8 +147,13 @@ class WorseOff:
     difference: Interval
     starts: tuple[str, ...] = ()
     people: int | None = None  # of a log: how many stand behind it
-    also: tuple[Rule, ...] = field(default=(), metadata={"json": False})  # of a sentence that tells it: further rules,
-    other: bool = field(default=False, metadata={"json": False})  # and whether an earlier one has some of the starts
+    also: tuple[Rule, ...] = ()  # further rules whose starts it has
+    other: bool = False  # a group told before it has some of these starts
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The starts that it has; none: all starts."""
+        return () if self.start is None else (self.start, *self.also)
 
     def behind(self, units: float) -> float:
         """How many of so many people it has; by its share, where they were not counted."""
@@ -217,8 +219,8 @@ class Quality:
     forms: tuple[FormScore, ...] = ()
     stability: float | None = None  # mean Jaccard of regions over resamples; None unless asked for
     held_out: bool = True  # whether these visits made no rules; else they are all that are known
-    intervals: Mapping[str, Interval] = field(default_factory=dict)  # of "precision", "recall" and "f1", each by itself
-    # and counted by episodes; none where visits are weighed exactly, where they made the rules, or from a log
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # of "precision", "recall", "f1": each by itself,
+    # by episodes; none where visits are weighed exactly, where they made the rules, or from a log
     patched: Mapping[str, float] = field(default_factory=dict)  # outcome -> what the patch adds, where completeness < 0
 
 

@@ -245,7 +245,7 @@ def _support(support: Support, limit: Limit) -> Support:
 
 @shown.register
 def _sentence(sentence: Sentence, limit: Limit) -> Sentence | None:
-    rules = shown(tuple(rule for rule in (sentence.start, *sentence.also) if rule is not None), limit)
+    rules = shown(sentence.rules, limit)
     small = sentence.support.episodes < limit.least or few(sentence.share * limit.episodes, limit.least)
     if small or (sentence.start is not None and not rules):
         return None
@@ -280,10 +280,10 @@ def _verdict(verdict: Verdict, decisions: float, limit: Limit) -> Verdict:
 
 @shown.register
 def _worse_off(group: WorseOff, limit: Limit) -> WorseOff | None:
-    start = shown(group.start, limit)
-    if not limit.enough(group.behind(limit.people)) or (group.start is None) != (start is None):
+    rules = shown(group.rules, limit)
+    if not limit.enough(group.behind(limit.people)) or len(rules) < len(group.rules):
         return None
-    return replace(group, start=start, starts=limit.states(group.starts))
+    return replace(group, start=rules[0] if rules else None, also=rules[1:], starts=limit.states(group.starts))
 
 
 @shown.register

@@ -47,7 +47,8 @@ def markdown(record: Explanation | Frontier | ResultComparison, pictures: dict[s
     elif isinstance(record, Frontier):
         numbering = number_changes(None, record)
         said = say_plans(record, numbering)
-        shown_tables = [plans.plans_table(record.plans, record), plans.outcome_rows_table(record.knee, record),
+        listed = plans.numbered(plans.plans_table(record.plans, record))
+        shown_tables = [listed, plans.outcome_rows_table(record.knee, record),
                         plans.ledger_table(record, numbering)] if record.plans else []  # fmt: skip
     else:
         said = comparison.say(record)

@@ -173,6 +173,7 @@ def _explanation_content(explanation: Explanation, said: Said, figures: dict[str
         "outcome_cards": view.outcome_cards(explanation),
         "summary_cards": view.summary_cards(explanation),
         "worse": said.lines("worse"),
+        "carried": said.lines("carries"),
         "tails": tables.tails_table(explanation),
         "sentences": view.sentence_views(explanation),
         "regions": tables.regions_table(explanation),

@@ -15,8 +15,11 @@ from polidiff.explanation.plan_text import (
     UNNUMBERED,
     aim_text,
     change_texts,
+    gain_cell,
+    gain_head,
     gained,
     ledger_rest,
+    linked,
     objective,
     plan_return,
     plan_verdicts,
@@ -241,16 +244,25 @@ def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
     """One row per plan, one column per outcome; beyond the first few, outcomes stand with the chosen plan."""
     outcomes = {outcome.name: outcome for outcome in frontier.outcomes}
     names = list(plans[0].outcomes)[:MOST_COLUMNS] if plans else []
+    counts = frontier.unit not in ("rules", "states")  # which are what there is to read
     rows = tuple(
         (
             number(frontier.cost(plan)),
+            *gain_cell(plan, frontier),
             *(_plan_value(plan, frontier, name) for name in names),
-            str(len(plan.rules) or len(plan.patch.changing)),
+            *(str(len(plan.rules) or len(plan.patch.changing)),) * counts,
         )
         for plan in plans
     )
     heads = [named_with_unit(name, outcomes.get(name)) for name in names]
-    return Table((unit_text(frontier.world, frontier.unit), *heads, "changes to read"), rows)
+    behind = ("places",) * counts
+    return Table((unit_text(frontier.world, frontier.unit), *gain_head(frontier), *heads, *behind), rows)
+
+
+def numbered(table: Table) -> Table:
+    """A table of plans with their numbers, which the page has on buttons."""
+    rows = tuple((str(place), *row) for place, row in enumerate(table.rows, 1))
+    return Table(("plan", *table.columns), rows)
 
 
 def proofs_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
@@ -310,15 +322,14 @@ def explained(frontier: Frontier) -> Frontier:
 def ledger_table(frontier: Frontier, numbering: Numbering = UNNUMBERED) -> Table:
     """What each change is worth, and which others it leans on."""
     entries = frontier.ledger.entries if frontier.ledger is not None else ()
-    outcome = objective(frontier)
+    outcome, names = objective(frontier), numbering.among(entries[:MOST_ENTRIES])
     rows = tuple(
         (
             numbering.named(entry),
             bounds_text(entry.shapley, outcome, difference=True),
             worth_text(entry.alone, outcome),
             worth_text(entry.removed, outcome),
-            "; ".join(entry.needs),
-            "; ".join(entry.conflicts),
+            *linked(entry, names),
         )
         for entry in entries[:MOST_ENTRIES]
     )

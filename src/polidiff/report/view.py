@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from polidiff.explanation.said import MARKS, MOST_CHIPS, Tone, most_telling, tone_of
 from polidiff.explanation.text import (
+    MOST_IN_A_ROW,
     acts_the_same,
     idle_text,
     moved_text,
@@ -22,6 +23,7 @@ from polidiff.records.numbers import counted, number, percent
 from polidiff.records.outcome import Outcome
 
 MOST_CARDS = 6
+LEAST_SHARE = 0.01  # of a group's episodes: a path of fewer is not told
 MOST_EFFECTS = 4  # outcomes of which each region's effect is told
 
 
@@ -170,7 +172,7 @@ def _chips(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> tuple[Ch
 
 
 def _sentence_notes(sentence: Sentence) -> Iterable[str]:
-    for other in sentence.others[:2]:
+    for other in [o for o in sentence.others if o.share >= LEAST_SHARE and len(o.path) <= MOST_IN_A_ROW][:2]:
         met = f"meet {' → '.join(other.path)} and nothing else" if other.path else "meet no difference"
         yield f"{percent(other.share)} of these episodes {met}"
     for meeting in sentence.meetings[:4]:

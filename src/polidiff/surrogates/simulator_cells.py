@@ -30,6 +30,7 @@ from polidiff.parallel import run_tasks
 from polidiff.policies import PatchedPolicy, Policy, changed_decisions, choose
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.numbers import number
 from polidiff.records.outcome import Assumption
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Plan
@@ -306,12 +307,13 @@ class PairedEpisodes:
         pairs = min(len(totals), len(self.before))
         together = 1 - (1 - self.level) / self.family
         gains = totals[:pairs, main] - self.before[:pairs, main]
+        changes = 0.0 if played is None else self.changes(policy, played)
         if changing:
-            self.gains[f"the gain of plan {len(self.gains) + 1}"] = gains
+            self.gains[f"the gain of the plan with {number(changes)} changed decisions"] = gains
         gain = mean_interval(gains, together)
         return replace(
             plan,
-            changes=0.0 if played is None else self.changes(policy, played),
+            changes=changes,
             expected_return=value,
             outcomes=outcomes,
             bound=value + (plan.bound - plan.expected_return),

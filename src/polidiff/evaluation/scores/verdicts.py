@@ -105,9 +105,7 @@ class ScoreJudge(Judge):
         if self.joint.half[at] < abs(self.joint.estimate[at]):
             return replace(plain, note=self.spanned)
         few = counted(round(self.episodes[group]), "decision" if self.one_step else "episode")
-        return replace(
-            plain, note=f"the log has what is needed, but {few} are too few to tell: the interval includes 0"
-        )
+        return replace(plain, note=f"{few} are too few to tell")
 
     def _apart_from_products(self, group: int, k: int) -> tuple[str, ...]:
         """Where weights of whole episodes are even enough to say something without any state, whether they agree."""
