@@ -92,12 +92,14 @@ def check(seed, kind, grouped, folder):
         assert region.support.episodes == len({row[who] for row in inside})
         assert region.support.share == pytest.approx(len(inside) / len(rows))
     for sentence in told.sentences:
+        assert sentence.support.episodes <= len(everyone)
         if sentence.start is None:
             assert sentence.support.episodes == len(everyone)
     facts = told.world.facts
     assert facts["rows"] == len(rows)
     assert facts["episodes"] == len({row[0] for row in rows})
     assert facts.get("people", len(everyone)) == len(everyone)
+    assert " people" in str(told) or not grouped
     rare = {row[who] for row in rows if row[2] == RARE}
     shown = json.loads(dumps(suppressed(told)))
     outputs = (
@@ -113,7 +115,7 @@ def check(seed, kind, grouped, folder):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("grouped", [False, True])
 def test_counts_are_those_of_a_plain_loop_and_nobody_rare_is_named(kind, grouped, tmp_path):
-    for seed in range(2):
+    for seed in range(3):
         check(seed, kind, grouped, tmp_path)
 
 
@@ -121,5 +123,5 @@ def test_counts_are_those_of_a_plain_loop_and_nobody_rare_is_named(kind, grouped
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("grouped", [False, True])
 def test_counts_of_two_hundred_logs_are_those_of_a_plain_loop(kind, grouped, tmp_path):
-    for seed in range(2, 27):
+    for seed in range(3, 28):
         check(seed, kind, grouped, tmp_path)

@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polidiff import Log, Outcome, explain
-from polidiff.records.rule import first_match
 from polidiff.report.markdown import save_markdown
 from polidiff.worlds.log_check import label_coverage
 
 PAID = Outcome("paid", "paid", prefer="more", range=(0, 20))
 
 
-def log_of(episodes, *, states, features=None):
+def log_of(episodes, *, states):
     """A log of episodes, each a list of (state, action); every decision pays its action."""
     table = {
         "who": [f"p{e}" for e, steps in enumerate(episodes) for _ in steps],
@@ -25,8 +24,6 @@ def log_of(episodes, *, states, features=None):
         "paid": [float(action) for steps in episodes for _, action in steps],
         "end": [k == len(steps) - 1 for steps in episodes for k in range(len(steps))],
     }
-    if features is not None:
-        table["size"] = [features[state] for state in table["state"]]
     return Log(
         pl.DataFrame(table),
         state="state",
@@ -36,40 +33,7 @@ def log_of(episodes, *, states, features=None):
         outcomes=[PAID],
         states=states,
         actions=2,
-        features=None if features is None else ["size"],
     )
-
-
-def random_episodes(seed, *, states, episodes):
-    rng = np.random.default_rng(seed)
-    lengths = 1 + rng.geometric(0.3, episodes)
-    return [[(int(rng.integers(states)), int(rng.integers(2))) for _ in range(length)] for length in lengths]
-
-
-def people_and_share(episodes, inside):
-    """By a plain loop: episodes that visit a state inside, and the share of all decisions made there."""
-    people = sum(any(state in inside for state, _ in steps) for steps in episodes)
-    decisions = [state in inside for steps in episodes for state, _ in steps]
-    return people, sum(decisions) / len(decisions)
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("max_rules", [None, 2])
-def test_regions_count_the_people_and_decisions_of_a_plain_loop(seed, named, max_rules):
-    rng = np.random.default_rng((seed, 1))
-    features = None if named else [float(s) for s in rng.permutation(8)]
-    episodes = random_episodes(seed, states=8, episodes=60)
-    log = log_of(episodes, states=8, features=features)
-    told = explain(log, rng.integers(0, 2, 8), rng.integers(0, 2, 8), max_rules=max_rules)
-    where = first_match([region.rule for region in told.regions], log.features_of(np.arange(8)))
-    assert told.regions
-    for k, region in enumerate(told.regions):
-        people, share = people_and_share(episodes, set(np.flatnonzero(where == k).tolist()))
-        assert region.support.episodes == people
-        assert region.support.share == pytest.approx(share)
-    for sentence in told.sentences:
-        assert sentence.support.episodes <= len(episodes)
 
 
 @given(
@@ -142,39 +106,3 @@ def test_a_page_on_which_every_region_is_too_small_does_not_call_the_policies_eq
     page = save_markdown(told, tmp_path / "x.md").read_text(encoding="utf-8")
     assert "Only decisions of fewer than 10 episodes change, which are not shown." in page
     assert "act the same" not in page
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("kind", ["labels", "features", "single"])
-def test_people_with_several_episodes_are_counted_once(seed, kind):
-    rng = np.random.default_rng(seed)
-    episodes = random_episodes(seed, states=6, episodes=80)
-    if kind == "single":
-        episodes = [steps[:1] for steps in episodes]
-    owner = rng.integers(0, 25, len(episodes))
-    frame = pl.DataFrame([
-        {"e": e, "s": s, "x": float(s), "a": a, "paid": float(a), "end": k == len(steps) - 1, "who": f"p{owner[e]}"}
-        for e, steps in enumerate(episodes)
-        for k, (s, a) in enumerate(steps)
-    ])  # fmt: skip
-    names = {"action": "a", "outcomes": [PAID], "group": "who", "actions": 2}
-    if kind != "single":
-        names |= {"episode": "e", "terminated": "end"}
-    log = Log(frame, state="s" if kind == "labels" else ["x"], **names, **({"states": 6} if kind == "labels" else {}))
-    old, new = rng.integers(0, 2, 6), rng.integers(0, 2, 6)
-    if kind != "labels":
-        policies = [lambda x, table=table: table[np.asarray(x)[:, 0].astype(int)] for table in (old, new)]
-    else:
-        policies = [old, new]
-    told = explain(log, *policies)
-    rules = [region.rule for region in told.regions]
-    values = log.features_of(np.arange(6)) if kind == "labels" else np.arange(6.0)[:, None]
-    where = first_match(rules, values)
-    for k, region in enumerate(told.regions):
-        inside = set(np.flatnonzero(where == k).tolist())
-        people = {owner[e] for e, steps in enumerate(episodes) if any(s in inside for s, _ in steps)}
-        assert region.support.episodes == len(people)
-    assert told.world.facts["people"] == len(set(owner))
-    whole = [sentence for sentence in told.sentences if sentence.start is None]
-    assert all(sentence.support.episodes == len(set(owner)) for sentence in whole)
-    assert " people" in str(told)
