@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -36,6 +37,7 @@ from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, HullPoint, Ledger, LedgerEntry, Plan, PlanRule
 from polidiff.records.rule import Condition, Rule
+from polidiff.report.page import page_html
 
 Kind = Literal["table", "simulator", "log"]
 SEEDS = st.integers(0, 2**32 - 1)
@@ -249,3 +251,19 @@ MAKERS = st.sampled_from([explanation, frontier])
 def results(draw: st.DrawFn, kinds: tuple[Kind, ...] = ("log",)) -> Explanation | Frontier:
     """A random explanation or frontier."""
     return draw(MAKERS)(draw(SEEDS), draw(st.sampled_from(kinds)), named=draw(st.booleans()))
+
+
+KINDS: tuple[Kind, ...] = ("table", "simulator", "log")
+FEW = st.integers(24, 47)  # seeds of results whose pages several laws read
+
+
+@cache
+def one_of_few(seed: int, plans: bool) -> Explanation | Frontier:
+    """A result of a kind in turn, every other one named."""
+    return (frontier if plans else explanation)(seed, KINDS[seed % 3], named=seed % 2 == 1)
+
+
+@cache
+def page_of(seed: int, plans: bool) -> str:
+    """Its page, made once for all laws."""
+    return page_html(one_of_few(seed, plans))

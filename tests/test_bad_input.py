@@ -67,7 +67,7 @@ BAD = {
     "nothing to decide": (
         lambda: table(absorbing=[0, 1]),
         InvalidWorldError,
-        "a table needs a state in which something is decided; all 2 are absorbing. Hint: absorbing marks where an "
+        "a table needs a start in which something is decided; all 1 are absorbing. Hint: absorbing marks where an "
         "episode has ended",
     ),
     "rows that do not sum to 1": (

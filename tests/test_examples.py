@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
@@ -26,22 +24,16 @@ OTHERS = [pytest.param(name, marks=pytest.mark.slow if name == "behaviour_clone"
           for name in NEEDS if name not in QUICK]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [*QUICK, *OTHERS])
-def test_an_example_prints_something_worth_reading(name, tmp_path):
+def test_an_example_prints_something_worth_reading(name, tmp_path, monkeypatch, capsys):
     libraries, expected = NEEDS[name]
     missing = [library for library in libraries if importlib.util.find_spec(library) is None]
     if missing:
         pytest.skip(f"needs {', '.join(missing)}")
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / f"{name}.py"],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONUTF8": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    assert expected in done.stdout
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    assert expected in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
 
 

@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from polidiff.errors import InvalidOptionError, InvalidWorldError
+import numpy as np
+
+from polidiff.errors import InvalidOptionError, InvalidOutcomeError, InvalidWorldError
 from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions
 from polidiff.parallel import one_blas_thread
 from polidiff.records.outcome import Evaluation, Outcome, check_outcomes
@@ -152,15 +154,18 @@ def improve(
     [0.0, 2.0, 6.0, 8.0]
     """
     keep = (keep,) if isinstance(keep, str) else keep
-    freeze = (freeze,) if isinstance(freeze, str) else freeze
+    freeze = (freeze,) if isinstance(freeze, str) else np.asarray(freeze) if hasattr(freeze, "dtype") else freeze
     options = ImproveOptions.among(locals())
-    if not (candidates is None or callable(candidates) or isinstance(candidates, Iterable)):
-        raise InvalidOptionError(f"candidates must be a list of policies; got {candidates!r:.80}")
+    single = callable(candidates) or isinstance(candidates, str)
+    try:
+        listed: Any = candidates if candidates is None else [candidates] if single else list(candidates)
+    except TypeError:
+        raise InvalidOptionError(f"candidates must be a list of policies; got {candidates!r:.80}") from None
     from polidiff.frontier.improve import improve as improved
     from polidiff.worlds.protocol import known_values
     from polidiff.worlds.real_actions import in_numbers, planned
 
-    place, current, candidates, noted = planned(with_outcomes(world, None), current, candidates)
+    place, current, candidates, noted = planned(with_outcomes(world, None), current, listed)
     total = () if place.return_outcome is None else (place.return_outcome,)
     guarded = list(dict.fromkeys(outcome.name for outcome in (*place.outcomes, *total)))
     guards = parse_guards(options.keep, guarded)  # an unknown outcome is told before work that takes minutes
@@ -224,10 +229,9 @@ def changelog(world: World, policies: Sequence[PolicyLike], **options: Setting) 
     >>> [round(step.changes, 2) for step in changelog(chain.world(), [chain.current(), chain.current()])]
     [0.0]
     """
-    if not hasattr(policies, "__len__") or len(policies) < 2:
-        came = len(policies) if isinstance(policies, Sequence) else f"{policies!r:.80}"
-        raise InvalidOptionError(f"a changelog needs a list of at least two policies; got {came}")
-    return tuple(explain(world, old, new, **options) for old, new in pairwise(policies))
+    if not isinstance(policies, Iterable) or getattr(policies, "ndim", 1) == 0 or len(versions := tuple(policies)) < 2:
+        raise InvalidOptionError(f"a changelog needs a list of at least two policies; got {policies!r:.80}")
+    return tuple(explain(world, old, new, **options) for old, new in pairwise(versions))
 
 
 def compare_forms(world: World, current: PolicyLike, proposed: PolicyLike, **options: Setting) -> tuple[FormScore, ...]:
@@ -290,4 +294,8 @@ def with_outcomes(world: World, outcomes: Sequence[Outcome] | None) -> World:
         return world
     other = copy.copy(world)
     other.outcomes = check_outcomes(outcomes)
+    if not other.outcomes:
+        raise InvalidOutcomeError(
+            "outcomes must hold at least one Outcome; got none. Hint: leave it out for the world's own"
+        )
     return other

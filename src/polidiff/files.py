@@ -89,6 +89,14 @@ def _locks(handle: int, *, wait: bool) -> bool:
     return True
 
 
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """A path; a number, which would stand for an open file, is none."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise InvalidInputError(f"expected the path of a file; got {path!r:.80}") from None
+
+
 def check_text(name: str, error: type[InvalidInputError]) -> None:
     """An error of the given kind for a name that is no text: a file may have one, a result cannot hold it."""
     if name != name.encode(errors="replace").decode():

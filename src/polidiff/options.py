@@ -64,34 +64,43 @@ SEED = Kind("a whole number from 0 to 2¹²⁸", _whole(2**128))
 FLAG = Kind("true or false", lambda v: isinstance(v, bool))
 
 
+def is_whole(value: Setting) -> bool:
+    """Whether it is a whole number of Python or numpy, for counting: 2.0 is none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def is_number(value: object) -> bool:
     """Whether Python or numpy calls it a number; True and False are none."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def _count(least: int) -> Limit:
+def _count(least: int, below: int = 2**31) -> Limit:
     return (
         f"a whole number of at least {least}",
-        lambda value: value is None or (is_number(value) and value % 1 == 0 and value >= least),
+        lambda value: is_whole(value) and least <= value < below,
     )
 
 
 def check_count(name: str, value: Setting) -> None:
     """An error unless a setting is a whole number of at least 1, or not given."""
     words, holds = _count(1)
-    if not holds(value):
+    if value is not None and not holds(value):
         raise InvalidOptionError(f"{name} must be {words}; got {value!r}")
 
 
-def _texts_or(what: str, method: str, *whole: str) -> Limit:
-    """One text or record, known by what it has, several of them, or something `whole` in their place."""
+def _among(choices: Sequence[str]) -> Callable[[Setting], bool]:
+    return lambda value: isinstance(value, str) and value in choices
+
+
+def _texts_or(what: str, method: str, mask: str | None = None) -> Limit:
+    """One text or record, known by what it has, several of them, or a row of values in their place."""
 
     def one(value: object) -> bool:
         return isinstance(value, str) or hasattr(value, method)
 
     def holds(value: Setting) -> bool:
         several = isinstance(value, (list, tuple)) and all(map(one, value))
-        return several or one(value) or any(hasattr(value, name) for name in whole)
+        return several or one(value) or (mask is not None and getattr(value, mask, 0) == 1)
 
     return what, holds
 
@@ -102,34 +111,34 @@ def _fits(value: object) -> bool:
 
 CLASSIFIERS = ("rules", "rules cnf", "tree", "wittgenstein", "imodels", "pystreed", "pycontree")
 ESTIMATORS: tuple[str, ...] = get_args(Estimator)
-ESTIMATES: Limit = ("one of " + ", ".join(map(repr, ESTIMATORS)), lambda value: value is None or value in ESTIMATORS)
+ESTIMATES: Limit = ("one of " + ", ".join(map(repr, ESTIMATORS)), _among(ESTIMATORS))
 JUDGED_BY = f"Estimator that judges a log: {', '.join(ESTIMATORS[:-1])} or {ESTIMATORS[-1]}."
 LEARNS: Limit = (
     "one of " + ", ".join(map(repr, CLASSIFIERS)) + ", or an estimator with fit",
-    lambda value: value is None or (value in CLASSIFIERS if isinstance(value, str) else _fits(value)),
+    lambda value: value in CLASSIFIERS if isinstance(value, str) else _fits(value),
 )
 
 MIN_GROUP = "Smallest group of a log that any output shows."
 LEVEL: Limit = ("between 0 and 1, such as 0.95", lambda value: is_number(value) and 0 < value < 1)
 SHARE: Limit = ("at least 0 and below 1", lambda value: is_number(value) and 0 <= value < 1)
 AT_LEAST_0: Limit = ("at least 0", lambda value: is_number(value) and value >= 0)
-SECONDS: Limit = ("None or seconds above 0", lambda value: value is None or (is_number(value) and value > 0))
+SECONDS: Limit = ("None or seconds above 0", lambda value: is_number(value) and value > 0)
 SUPPORT: Limit = (
     "a whole number of at least 1 (a count) or a share below 1",
-    lambda value: value is None or (is_number(value) and (0 < value < 1 or (value >= 1 and value % 1 == 0))),
+    lambda value: is_number(value) and (0 < value < 1 or (value >= 1 and value % 1 == 0)),
 )
-CHANGES: Limit = ("a number of changes, 0 or more", lambda value: value is None or AT_LEAST_0[1](value))
+CHANGES: Limit = ("a number of changes, 0 or more", AT_LEAST_0[1])
 
 
 KEPT = 'Such as "mortality<=current+0.01"; repeat.'
 GUARDS = _texts_or("a guard such as 'mortality<=current', or a list of guards", "sense")
-PLACES = _texts_or("a condition such as 'map<55', a rule, a list of these, or a mask of states", "covers", "dtype")
+PLACES = _texts_or("a condition such as 'map<55', a rule, a list of these, or a mask of states", "covers", "ndim")
 MOVES: Limit = ("'actions', 'levels' or a list of moves", lambda value: isinstance(value, (str, list, tuple)))
 WORDS: Limit = ("a text", lambda value: isinstance(value, str))
 YES_OR_NO: Limit = ("True or False", FLAG.accepts)
 COSTS: Limit = (
     "a number, or numbers by action or by state and action",
-    lambda value: value is None or is_number(value) or isinstance(value, (list, tuple)) or hasattr(value, "dtype"),
+    lambda value: is_number(value) or isinstance(value, (list, tuple)) or hasattr(value, "dtype"),
 )
 
 
@@ -150,12 +159,12 @@ def option(default: Setting, kind: Kind, help: str, **more: Setting) -> Setting:
     """A field of a record of options; of choices, without another limit, it must be one."""
     choices = more.get("choices", ())
     if choices and "limit" not in more:
-        more["limit"] = (" or ".join(map(repr, choices)), lambda value: value in choices)
+        more["limit"] = (" or ".join(map(repr, choices)), _among(choices))
     return field(default=default, metadata={"declared": Declared(kind, help, **more)})
 
 
 class Options:
-    """A record of options: its values are checked when it is made."""
+    """A record of options: its values are checked when it is made; what is None by default may be None."""
 
     section = ""  # of the study file
 
@@ -165,9 +174,11 @@ class Options:
         return cls(**{name: arguments[name] for name, _, _ in declarations(cls)})
 
     def __post_init__(self) -> None:
-        for name, _, declared in declarations(type(self)):
-            if declared.limit is not None and not declared.limit[1](getattr(self, name)):
-                raise InvalidOptionError(f"{name} must be {declared.limit[0]}; got {getattr(self, name)!r}")
+        for name, default, declared in declarations(type(self)):
+            value = getattr(self, name)
+            if declared.limit is None or (value is None and default is None) or declared.limit[1](value):
+                continue
+            raise InvalidOptionError(f"{name} must be {declared.limit[0]}; got {value!r:.200}")
 
 
 def declarations(verb: type[Options]) -> Iterator[tuple[str, Setting, Declared]]:
@@ -211,7 +222,7 @@ class ExplainOptions(Options):
     max_splits: int = option(2, COUNT, "Depth at which both policies are followed.", limit=_count(0))
     max_steps: int = option(1_000_000, COUNT, "Most simulated decisions.", limit=_count(1))
     starts: int | None = option(None, COUNT, "Starts to follow.", limit=_count(1))
-    seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0))
+    seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0, 2**128 + 1))
     style: Style = option("plain", TEXT, "Words of the text.", choices=("plain", "paper"))
     min_group: int = option(10, COUNT, MIN_GROUP, limit=_count(1))
     classifier: Classifier | None = option(
@@ -264,7 +275,7 @@ class ImproveOptions(Options):
     gap: float = option(1e-3, NUMBER, "How far from proven best is good enough.", limit=AT_LEAST_0)
     time_limit: float | None = option(None, NUMBER, "Seconds; gives up same seed, same bytes.", limit=SECONDS)
     level: float = option(0.95, NUMBER, "Of intervals.", limit=LEVEL, section="options")
-    seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0), section="options")
+    seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0, 2**128 + 1), section="options")
     pessimism: float = option(
         0.0, NUMBER, "Choose in a log by the estimate less so many standard errors.", limit=AT_LEAST_0
     )
@@ -277,7 +288,7 @@ class EvaluateOptions(Options):
 
     horizon: int | None = option(None, COUNT, "Decisions per episode.", limit=_count(1), only="python")
     level: float = option(0.95, NUMBER, "Of intervals.", limit=LEVEL, only="python")
-    seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0), only="python")
+    seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0, 2**128 + 1), only="python")
     episodes: int | None = option(None, COUNT, "Episodes to play.", limit=_count(1), only="python")
     evaluation: Estimator | None = option(None, TEXT, JUDGED_BY, limit=ESTIMATES, only="python")
     min_group: int = option(10, COUNT, MIN_GROUP, limit=_count(1), only="python")

@@ -27,7 +27,8 @@ def test_paths_and_first_meetings_are_those_of_a_plain_loop(episodes, starts):
     episode = np.repeat(np.arange(len(episodes)), [len(part) for part in episodes])
     none = np.zeros(len(region), dtype=np.int64)
     visits = Visits(episode, none, none, none, none[:, None])
-    played = SimpleNamespace(visits=visits, lengths=np.bincount(episode), starts=np.arange(len(episodes)))
+    starting = np.arange(len(episodes))
+    played = SimpleNamespace(visits=visits, lengths=np.bincount(episode), starts=starting, truncated_share=0.0)
     world = SimpleNamespace(features_of=lambda states: np.asarray(states)[:, None])
     found = journeys_of(world, played, region, owner, np.full(count, 1 / count), regions=3)
     for k in range(count):

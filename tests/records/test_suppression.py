@@ -48,18 +48,13 @@ def texts(record: Explanation) -> list[str]:
     return said
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150)
 @given(results())
-def test_what_is_left_refers_to_nothing_that_is_gone(record):
+def test_what_is_left_refers_to_nothing_that_is_gone_and_is_all_that_is_left_later(record):
     shown = suppressed(record)
     check_record(shown, type(shown).__schema__[0])
     assert from_dict(to_dict(record)).to_dict() == to_dict(record)
-
-
-@settings(max_examples=200, deadline=None)
-@given(results())
-def test_suppressing_twice_is_suppressing_once(record):
-    assert encode(suppressed(suppressed(record))) == encode(suppressed(record))
+    assert encode(suppressed(shown)) == encode(shown)
 
 
 @settings(max_examples=100, deadline=None)
@@ -81,14 +76,6 @@ def test_a_limit_above_all_people_leaves_no_plan_however_often_they_decide(seed)
     record = frontier(seed)
     record = replace(record, world=replace(record.world, facts={**record.world.facts, "people": 100}))
     assert not any(plan.changes > 0 for plan in suppressed(record, 250).plans[1:])
-
-
-@settings(max_examples=200, deadline=None)
-@given(results())
-def test_no_text_names_somebody_rare(record):
-    for text in texts(record):
-        assert not any(name in text for name in RARE), text
-        assert "93.25" not in text  # the largest age is one person's
 
 
 def test_an_outcome_keeps_its_name_whatever_it_holds_and_rare_names_beside_it_do_not():
@@ -126,6 +113,8 @@ def assert_nobody_is_pointed_at(record: Explanation | Frontier, *, draws: bool) 
     for place, part in parts_of(shown, "result"):
         if isinstance(part, (Region, Sentence)):
             assert part.support.episodes >= LEAST, place
+        if isinstance(part, Region):
+            assert all(swap.share * part.support.episodes >= LEAST for swap in part.swaps), place
         if isinstance(part, WorseOff):
             assert part.share * EPISODES >= LEAST - 1e-9, place
         if isinstance(part, Condition) and part.feature in people:
@@ -133,10 +122,10 @@ def assert_nobody_is_pointed_at(record: Explanation | Frontier, *, draws: bool) 
     said = [*texts(record), str(compare_results(record, record))]
     if draws:
         said += [page_html(record), *(str(chart(record, name).to_dict(validate=False)) for name in charts_of(shown))]
-    assert not any(name in text for name in RARE for text in said)
+    assert not any(name in text for name in (*RARE, "93.25") for text in said)  # the largest age is one person's
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150)
 @given(results())
 def test_no_output_of_a_log_points_at_a_small_group(record):
     assert_nobody_is_pointed_at(with_gossip(record), draws=False)
@@ -147,17 +136,6 @@ def test_no_output_of_a_thousand_logs_points_at_a_small_group():
     for seed in range(500):
         for record in (explanation(seed, named=bool(seed % 2)), frontier(seed)):
             assert_nobody_is_pointed_at(with_gossip(record), draws=True)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.booleans())
-def test_every_group_shown_is_large_enough(seed, named):
-    record = suppressed(explanation(seed, named=named))
-    assert all(region.support.episodes >= LEAST for region in record.regions)
-    assert all(sentence.support.episodes >= LEAST for sentence in record.sentences)
-    assert all(group.share * EPISODES >= LEAST - 1e-9 for group in record.worse_off)
-    for region in record.regions:
-        assert all(swap.share * region.support.episodes >= LEAST for swap in region.swaps)
 
 
 @given(st.integers(10, 400), st.integers(1, 3), st.integers(0, 400), st.integers(1, 20))

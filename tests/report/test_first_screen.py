@@ -23,14 +23,14 @@ from polidiff.records.plan import Frontier
 from polidiff.records.suppression import suppressed
 from polidiff.report.page import page_html
 from tests.report import extremes, samples
-from tests.results import explanation, frontier
+from tests.results import FEW, explanation, one_of_few, page_of
 
 QUESTIONS = ("What now?", "What changes?", "Is it better?", "For whom worse?", "How sure is that?")
 ADVICE = (
     "There is nothing to adopt", "Say first which", "Do not adopt it", "Weigh it", "Test it first", "Adopt a part",
-    "Adopt it", "There is no reason to change",
+    "Adopt it", "There is no reason to change", "Look for the reason first",
 )  # fmt: skip
-SEEDS, KINDS = st.integers(0, 10_000), st.sampled_from(["table", "simulator", "log"])
+SEEDS = st.integers(0, 10_000)
 
 
 def read(page: str) -> dict[str, str]:
@@ -124,11 +124,9 @@ def test_where_only_chances_change_no_decision_is_said_to():
     assert "0 decisions" not in str(record)
 
 
-@settings(max_examples=25, deadline=None)
-@given(SEEDS, KINDS)
-def test_the_answers_about_a_difference_are_those_of_the_record(seed, kind):
-    record = suppressed(explanation(seed, kind))
-    answers = read(page_html(record))
+@given(FEW)
+def test_the_answers_about_a_difference_are_those_of_the_record(seed):
+    record, answers = suppressed(one_of_few(seed, False)), read(page_of(seed, False))
     assert tuple(answers) == QUESTIONS
     assert answers["What now?"].startswith(ADVICE)
     word = reading_of(record.verdicts, record.outcomes)
@@ -141,11 +139,10 @@ def test_the_answers_about_a_difference_are_those_of_the_record(seed, kind):
         assert region.proposed in answers["What changes?"]
 
 
-@settings(max_examples=25, deadline=None)
-@given(SEEDS, KINDS)
-def test_the_answers_about_plans_are_those_of_the_record(seed, kind):
-    record: Frontier = suppressed(frontier(seed, kind))
-    answers = read(page_html(record))
+@given(FEW)
+def test_the_answers_about_plans_are_those_of_the_record(seed):
+    record: Frontier = suppressed(one_of_few(seed, True))
+    answers = read(page_of(seed, True))
     assert tuple(answers) == QUESTIONS
     if record.knee is record.plans[0]:
         assert answers["What now?"] == "No change is worth it on this evidence."

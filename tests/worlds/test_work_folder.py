@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from polidiff import Log
+from polidiff.cli import main
 from polidiff.errors import ChangedInputWarning, InvalidInputError
 from polidiff.evaluation.logged.counts import count_log
 from polidiff.parallel import keeping_work
@@ -143,47 +144,47 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, log_files):
         Log(log_files, **NAMES, work_folder=tmp_path / "file" / "work")
 
 
-DRIVER = """
+SLOW = """
 import sys, time
 from polidiff.worlds.shards import shard_summary, shard_files
 shard_files.PART_ROWS = 49
 original = shard_summary.summary_of
 def slow(shard, *options):
-    time.sleep(float(sys.argv[1]))
+    time.sleep(0.5)
     return original(shard, *options)
 shard_summary.summary_of = slow
 from polidiff.cli.main import main
-main(sys.argv[2:])
+main(sys.argv[1:])
 """
 
 
-def run(seconds, log_files, *more, wait=True):
-    command = [sys.executable, "-c", DRIVER, str(seconds), "explain", "--log", str(log_files), "--json", *more]
-    for name, column in NAMES.items():
-        command += [f"--{name}", column]
+def asked(log_files, *more):
+    """The words of a command that explains a log."""
     policy = log_files.parent / "new.npy"
     np.save(policy, np.array([0, 1, 0, 1, 0, 1]))
-    command += ["--current", "log", "--proposed", str(policy)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    return process if not wait else process.communicate(timeout=300)
+    named = [word for name, column in NAMES.items() for word in (f"--{name}", column)]
+    words = ["explain", "--log", log_files, "--json", *more, *named, "--current", "log", "--proposed", policy]
+    return [str(word) for word in words]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
-def test_a_driver_that_was_killed_goes_on_and_says_the_same_to_the_byte(tmp_path, log_files, how):
+def test_a_driver_that_was_killed_goes_on_and_says_the_same_to_the_byte(tmp_path, log_files, how, capsys):
     work = tmp_path / "work"
-    expected, _ = run(0, log_files)
+    assert main.run(asked(log_files)) == 0
+    expected = capsys.readouterr().out
     assert expected.startswith("{")
-    process = run(0.5, log_files, "--work-folder", str(work), wait=False)
-    deadline = time.monotonic() + 200
-    while len(list(work.glob("shards/*.npz"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(how)
-    _, said = process.communicate(timeout=200)
+    command = asked(log_files, "--work-folder", work)
+    with subprocess.Popen([sys.executable, "-c", SLOW, *command], stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 200
+        while len(list(work.glob("shards/*.npz"))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(how)
+        _, said = process.communicate(timeout=200)
     assert process.returncode == (-9 if how == signal.SIGKILL else 130)
     assert "Traceback" not in said
     kept = {path: path.stat().st_mtime_ns for path in work.glob("shards/*.npz")}
     assert 2 <= len(kept) < 4
-    again, said = run(0, log_files, "--work-folder", str(work))
-    assert again == expected, said
+    assert main.run(command) == 0
+    assert capsys.readouterr().out == expected
     assert all(path.stat().st_mtime_ns == then for path, then in kept.items())
     assert len(list(work.glob("shards/*.npz"))) == 4

@@ -38,6 +38,7 @@ from polidiff.worlds.tabular import TabularMDP
 
 MOST_STARTS = 10_000
 ROUNDING = 1e-9  # of chances
+RELATIVE = 1e-11  # by how much of itself a value may be off, however short the episodes
 SMALL_TABLE = 40  # states up to which the moves are shown
 
 
@@ -208,14 +209,21 @@ class TableComparison(Comparison):
 
 
 def start_outcomes(world: TabularMDP, current: FloatArray, proposed: FloatArray) -> StartOutcomes:
-    """Exact expected outcomes from every start under both policies (S, A)."""
+    """Exact expected outcomes from every start under both policies (S, A).
+
+    Two values that differ by no more than the arithmetic may be off, which grows with the length of episodes, are one.
+    """
     gains, starts = outcome_tensor(world), world.starts
-    values = []
+    counted, both = np.concatenate([gains, np.ones((*gains.shape[:2], 1))], axis=2), []
     for table in (current, proposed):
         evaluator = ExactEvaluator(world, table)
         evaluator.check_ends(world.initial)
-        values.append(evaluator.values(gains)[starts])
-    return StartOutcomes(world.features_of(starts), world.initial[starts], values[0], values[1], True, "exact")
+        both.append(evaluator.values(counted)[starts])
+    old, new = (values[:, :-1] for values in both)
+    length = np.maximum(both[0][:, -1:], both[1][:, -1:])
+    off = (RELATIVE + 4 * np.finfo(float).eps * length) * (np.abs(old) + np.abs(new))
+    new = np.where(np.abs(new - old) <= off, old, new)
+    return StartOutcomes(world.features_of(starts), world.initial[starts], old, new, True, "exact")
 
 
 def acting(world: TabularMDP, policy: PolicyLike, *, seed: int = 0) -> Policy:

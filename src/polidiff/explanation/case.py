@@ -73,7 +73,7 @@ def _resolve(explanation: Explanation, state: CaseLike) -> tuple[AnyArray | None
     names = [feature.name for feature in explanation.world.features]
     if isinstance(state, Mapping):
         spoken_of = dict.fromkeys(name for region in explanation.regions for name in region.rule.features)
-        missing = [name for name in spoken_of if name != "state" and name not in state]
+        missing = [name for name in (spoken_of if state else names) if name != "state" and name not in state]
         unknown = [name for name in state if name not in names]
         if unknown or missing:
             said = f"{unknown[0]!r} is not a feature" if unknown else f"{missing[0]!r} is needed and was not given"

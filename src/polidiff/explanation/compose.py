@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 
-from polidiff._version import __version__
+from polidiff._version import versions
 from polidiff.divergence import find_divergence
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import GroupVerdicts, check_estimator, chosen_on, undecided
 from polidiff.evaluation.verdicts import RARE_IN_GROUPS, by_papers_rule, rare_events, where_papers_rule_differs
-from polidiff.explanation.forms import words_in
 from polidiff.explanation.groups import tails, worse_off
 from polidiff.explanation.pictures import decisions_of, episode_pairs, pictures_of, sample_of
 from polidiff.explanation.quality import quality_and_forms, rule_quality
@@ -72,16 +69,6 @@ def methods_record(options: ExplainOptions, method: str, family: int, *, learns:
     )
 
 
-def versions() -> dict[str, str]:
-    """Versions of what computed the result."""
-    libraries = ("numpy", "scipy", "highspy", "scikit-learn", "polars", "numba")
-    return {
-        "polidiff": __version__,
-        "python": platform.python_version(),
-        **{name: metadata.version(name) for name in libraries},
-    }
-
-
 NEARLY_EVERYWHERE = 0.8
 EVERYONE = GroupRules()
 UNTOLD = 0.005  # share of starts in no group from which on that is said
@@ -125,17 +112,17 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
     return _words_counted(judged_by_log(difference, tell_starts(difference, in_order, journeys)))
 
 
-def tell_starts(found: Difference, regions: tuple[Region, ...], journeys: Journeys) -> Explanation:
+def tell_starts(difference: Difference, regions: tuple[Region, ...], journeys: Journeys) -> Explanation:
     """The explanation where single starts are known: groups of them with a path each."""
-    options, place = found.options, found.comparison.place
-    grouped = group_starts(found.comparison, journeys, found.achieved, options)
+    options, place = difference.options, difference.comparison.place
+    grouped = group_starts(difference.comparison, journeys, difference.achieved, options)
     judged = grouped.judged
-    pairs = episode_pairs(found.comparison, options.seed)
-    sentences = sentences_by_start(grouped, found.ids, found.regions, worst_first=options.style != "paper")
-    quality, forms = quality_and_forms(found, grouped, sentences, pairs)
-    changed = float(found.divergence.judged[found.divergence.diverging].sum())
+    pairs = episode_pairs(difference.comparison, options.seed)
+    sentences = sentences_by_start(grouped, difference.ids, difference.regions, worst_first=options.style != "paper")
+    quality, forms = quality_and_forms(difference, grouped, sentences, pairs)
+    changed = float(difference.divergence.judged[difference.divergence.diverging].sum())
     return _explanation(
-        found,
+        difference,
         regions,
         judged.method,
         grouped.family,
@@ -144,13 +131,13 @@ def tell_starts(found: Difference, regions: tuple[Region, ...], journeys: Journe
         worse_off=worse_off(judged, grouped.forming, place, options.level),
         quality=quality,
         tails=tails(judged, place.outcomes),
-        warnings=_warnings(found, sentences),
-        assumptions=() if judged.exact else _unmet_events(grouped, parted=found.achieved.changes > 0),
+        warnings=_warnings(difference, sentences, journeys),
+        assumptions=() if judged.exact else _unmet_events(grouped, parted=difference.achieved.changes > 0),
         forms=forms,
-        pictures=_pictures(found, pairs),
+        pictures=_pictures(difference, pairs),
         episodes=decisions_of(pairs, place.actions),
         lead="complete" if changed > NEARLY_EVERYWHERE and place.has_features else "difference",
-        context=(place, found.comparison.current, found.comparison.proposed),
+        context=(place, difference.comparison.current, difference.comparison.proposed),
     )
 
 
@@ -182,11 +169,11 @@ def _unmet_events(grouped: GroupedStarts, *, parted: bool) -> tuple[Assumption, 
     return (*rare_events(samples), *rare_events(in_groups, RARE_IN_GROUPS))
 
 
-def judged_by_log(found: Difference, told: Explanation) -> Explanation:
+def judged_by_log(difference: Difference, told: Explanation) -> Explanation:
     """The explanation with the log's own verdicts, where a model that a log supports has told it."""
     everyone = len(told.sentences)
     losing = [GroupRules(entry.rules) for entry in told.worse_off]
-    judged = _judged(found, [*group_rules(told.sentences), EVERYONE, *losing])
+    judged = _judged(difference, [*group_rules(told.sentences), EVERYONE, *losing])
     if judged is None:
         return told
     episodes = int(judged.episodes[everyone])
@@ -202,35 +189,35 @@ def judged_by_log(found: Difference, told: Explanation) -> Explanation:
     )
 
 
-def tell_log(found: Difference, regions: tuple[Region, ...], meetings: Meetings, order: IntArray) -> Explanation:
+def tell_log(difference: Difference, regions: tuple[Region, ...], meetings: Meetings, order: IntArray) -> Explanation:
     """The explanation where only logged episodes are known; `regions` are printed in this `order`."""
     if meetings.halves is not None:
-        sentences, judged = _logged_sentences(found, meetings)
+        sentences, judged = _logged_sentences(difference, meetings)
     else:
         groups = [GroupRules((region.rule,)) for region in regions] if meetings.one_step else []
-        verdicts = _judged(found, [EVERYONE, *groups])
+        verdicts = _judged(difference, [EVERYONE, *groups])
         assert verdicts is not None
-        judged, sentences = verdicts, sentences_by_log(meetings, regions, order, verdicts, _whole(found))
+        judged, sentences = verdicts, sentences_by_log(meetings, regions, order, verdicts, _whole(difference))
     losing = losing_groups([sentence for sentence in sentences if sentence.start is not None])
     return _explanation(
-        found,
+        difference,
         regions,
         judged.method,
         judged.family,
         sentences=sentences,
         verdicts=judged.verdicts[0],
         worse_off=tuple(sorted(losing, key=lambda entry: -entry.share)),
-        quality=rule_quality(found, sentences),
-        warnings=(*judged.warnings, *meetings.notes, *found.described.notes),
+        quality=rule_quality(difference, sentences),
+        warnings=(*judged.warnings, *meetings.notes, *difference.described.notes),
         assumptions=judged.assumptions,
     )
 
 
-def _logged_sentences(found: Difference, meetings: Meetings) -> tuple[tuple[Sentence, ...], GroupVerdicts]:
+def _logged_sentences(difference: Difference, meetings: Meetings) -> tuple[tuple[Sentence, ...], GroupVerdicts]:
     """Sentences by groups of starts, followed in the log's own moves; verdicts are the log's own."""
-    grouped = group_logged_starts(meetings, found.comparison.place, found.options)
-    plain = sentences_by_start(grouped, found.ids, found.regions, worst_first=False)
-    judged = _judged(found, [EVERYONE, *(group.told for group in grouped.groups if group.rules)])
+    grouped = group_logged_starts(meetings, difference.comparison.place, difference.options)
+    plain = sentences_by_start(grouped, difference.ids, difference.regions, worst_first=False)
+    judged = _judged(difference, [EVERYONE, *(group.told for group in grouped.groups if group.rules)])
     assert judged is not None
     if plain[0].start is None:
         return (rejudged(plain[0], judged, 0, int(judged.episodes[0])),), judged
@@ -238,15 +225,15 @@ def _logged_sentences(found: Difference, meetings: Meetings) -> tuple[tuple[Sent
     return in_reading_order(rejudged_sentences), judged
 
 
-def _judged(found: Difference, groups: list[GroupRules]) -> GroupVerdicts | None:
+def _judged(difference: Difference, groups: list[GroupRules]) -> GroupVerdicts | None:
     """What the log says about groups of starts; in paper style by the paper's rule, unless an assumption has failed.
 
     The paper's rule tests no assumption. What a failed one has made unknown stays so, and a remark says it.
     """
-    options, outcomes = found.options, found.comparison.world.outcomes
-    judged = found.comparison.judge(groups, level=options.level, seed=options.seed, evaluation=options.evaluation)
-    if judged is not None and found.chosen is not None:
-        judged = undecided(judged, found.chosen, groups.index(EVERYONE))
+    options, outcomes = difference.options, difference.comparison.world.outcomes
+    judged = difference.comparison.judge(groups, level=options.level, seed=options.seed, evaluation=options.evaluation)
+    if judged is not None and difference.chosen is not None:
+        judged = undecided(judged, difference.chosen, groups.index(EVERYONE))
     if judged is None or options.style != "paper":
         return judged
     papers = tuple(tuple(map(by_papers_rule, row, outcomes)) for row in judged.verdicts)
@@ -261,13 +248,13 @@ def _judged(found: Difference, groups: list[GroupRules]) -> GroupVerdicts | None
     return replace(judged, verdicts=verdicts, warnings=(*judged.warnings, *filter(None, [remark])))
 
 
-def _whole(found: Difference) -> Support:
-    facts = found.comparison.summary(found.divergence.features, {}).facts
+def _whole(difference: Difference) -> Support:
+    facts = difference.comparison.summary(difference.divergence.features, {}).facts
     return Support(int(facts["rows"]), int(facts.get("people", facts["episodes"])), 1.0)
 
 
 def _explanation(
-    found: Difference,
+    difference: Difference,
     regions: tuple[Region, ...],
     method: str,
     family: int,
@@ -276,15 +263,15 @@ def _explanation(
     **told: Any,
 ) -> Explanation:
     """The record: what is known of the difference, and what is `told` of it, by the names of the record's fields."""
-    comparison, divergence, options = found.comparison, found.divergence, found.options
+    comparison, divergence, options = difference.comparison, difference.divergence, difference.options
     names = tuple(action.name for action in comparison.world.actions)
     return Explanation(
         regions=regions,
-        changes=found.achieved.changes,
+        changes=difference.achieved.changes,
         outcomes=comparison.world.outcomes,
         tails=tails,
-        patch=found.patch,
-        tradeoff=found.described.tradeoff,
+        patch=difference.patch,
+        tradeoff=difference.described.tradeoff,
         world=comparison.summary(divergence.features, divergence.facts),
         methods=methods_record(options, method, family, learns=comparison.world.has_features),
         graph=comparison.moves(),
@@ -295,36 +282,38 @@ def _explanation(
 
 def _words_counted(told: Explanation) -> Explanation:
     """The record with the words of its sentences counted as they are printed."""
-    words = sum(words_in(sentence_text(told, sentence)) for sentence in told.sentences)
+    words = sum(len(sentence_text(told, sentence).split()) for sentence in told.sentences)
     length = replace(told.quality.length, words=words)
     forms = tuple(replace(form, length=length) if form.form == "polidiff" else form for form in told.quality.forms)
     return replace(told, quality=replace(told.quality, length=length, forms=forms))
 
 
-def _pictures(found: Difference, pairs: tuple[tuple[Trajectory, Trajectory], ...]) -> tuple[Picture, ...]:
+def _pictures(difference: Difference, pairs: tuple[tuple[Trajectory, Trajectory], ...]) -> tuple[Picture, ...]:
     """Visits over pairs of features, with a few pairs of episodes."""
-    place = found.comparison.place
-    told_features = tuple(name for region in found.regions for name in region.rule.features)
+    place = difference.comparison.place
+    told_features = tuple(name for region in difference.regions for name in region.rule.features)
     features = tuple((one.features, other.features) for one, other in pairs)
-    where = found.described.region_of(found.divergence.features)
-    return pictures_of(found.divergence, where, found.ids, place.feature_names, told_features, features)
+    where = difference.described.region_of(difference.divergence.features)
+    return pictures_of(difference.divergence, where, difference.ids, place.feature_names, told_features, features)
 
 
-def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, ...]:
-    notes, visits = [], found.divergence
+def _warnings(difference: Difference, sentences: tuple[Sentence, ...], journeys: Journeys) -> tuple[str, ...]:
+    notes, visits = [], difference.divergence
     changed = visits.judged[visits.diverging]
-    untold = changed[found.described.region_of(visits.features[visits.diverging]) < 0].sum()
-    if found.described.messages and untold > 0:
+    untold = changed[difference.described.region_of(visits.features[visits.diverging]) < 0].sum()
+    if difference.described.messages and untold > 0:
         notes.append(f"{percent(untold / changed.sum())} of the decisions that change are in none of the regions told.")
-    notes += [*found.comparison.place.notes, *found.described.notes, *_split_notes(found.divergence.facts)]
-    cut = (0.0, 0.0) if found.achieved.judged is None else found.achieved.judged.cut
+    notes += [*difference.comparison.place.notes, *difference.described.notes, *_split_notes(visits.facts)]
+    cut = (0.0, 0.0) if difference.achieved.judged is None else difference.achieved.judged.cut
     if max(cut) > 0:
         shares = f"{percent(cut[0])} of the current and {percent(cut[1])} of the proposed policy's episodes"
         notes.append(f"{shares} reach the horizon and are cut there.")
+    elif journeys.cut > 0:
+        notes.append(f"{percent(journeys.cut)} of the episodes that show paths are longer than was followed.")
     apart = 1 - sum(sentence.share for sentence in sentences)
     if apart > UNTOLD:
         notes.append(f"{percent(apart)} of the starts are in no group that short rules tell; they count in the whole.")
-    if any(region.merged for region in found.described.regions):
+    if any(region.merged for region in difference.described.regions):
         notes.append("States with the same swap are told together, as max_rules asks.")
     return tuple(notes)
 

@@ -86,11 +86,6 @@ def _direction_scores(reading: Reading, exam: Exam) -> tuple[float | None, float
     return told / mass, served / mass
 
 
-def words_in(text: str) -> int:
-    """How many words a text has."""
-    return len(text.split())
-
-
 @dataclass(frozen=True, eq=False)
 class Form:
     """A text, its length, and what a reader makes of it."""
@@ -122,7 +117,7 @@ def outcomes_only(exam: Exam, verdicts: tuple[Verdict, ...], start: str | None) 
     )
     said = {v.outcome: v.direction for v in verdicts}
     reading = Reading(exam.current, tuple(said for _ in exam.directions))
-    return Form("outcomes only", text, Length(1, 0, 0, 0, words_in(text)), reading)
+    return Form("outcomes only", text, Length(1, 0, 0, 0, len(text.split())), reading)
 
 
 def immediate_effects(exam: Exam, steps: tuple[ChangedStep, ...], start: str, reach: FloatArray) -> Form:
@@ -144,7 +139,9 @@ def immediate_effects(exam: Exam, steps: tuple[ChangedStep, ...], start: str, re
     said = {name: "more" if t > 1e-9 else "less" if t < -1e-9 else "same" for name, t in total.items()}
     reading = Reading(actions, tuple(said for _ in exam.directions))
     literals = sum(len(step.features) for step in steps)
-    return Form("paths and immediate effects", text, Length(1, len(steps), literals, literals, words_in(text)), reading)
+    return Form(
+        "paths and immediate effects", text, Length(1, len(steps), literals, literals, len(text.split())), reading
+    )
 
 
 def states_visited(exam: Exam, current: Sequence[str], proposed: Sequence[str], start: str) -> Form:
@@ -157,7 +154,7 @@ def states_visited(exam: Exam, current: Sequence[str], proposed: Sequence[str], 
         for most in (MOST_PLACES, None)
     )
     literals = (len(here) + len(there)) * exam.features.shape[1]
-    length = Length(1, len(here) + len(there), literals, literals, words_in(whole))
+    length = Length(1, len(here) + len(there), literals, literals, len(whole.split()))
     return Form("states visited", text, length, Reading(exam.current, None))
 
 
@@ -170,8 +167,9 @@ def detour(current: Sequence[str], proposed: Sequence[str], at: int) -> int:
     if proposed[at] not in current:
         return 0
     since = current.index(proposed[at])
-    ahead = list(current[since + 1 :])
-    met = next((k for k in range(at + 1, len(proposed)) if proposed[k] in ahead), None)
+    ahead = current[since + 1 :]
+    again = set(ahead)
+    met = next((k for k in range(at + 1, len(proposed)) if proposed[k] in again), None)
     return 0 if met is None else met - at - 1 - ahead.index(proposed[met])
 
 
@@ -186,7 +184,7 @@ def complete_policy(exam: Exam, names: tuple[str, ...], actions: tuple[str, ...]
     rules = [(_in_words(rule, levels), do) for rule, do in leaf_rules(tree, matrix, names, chosen)]
     text = "The proposed policy: " + "; ".join(f"{actions[do]} {place_text(rule)}" for rule, do in rules) + "."
     literals = sum(rule.literals for rule, _ in rules)
-    length = Length(1, len(rules), literals, literals, words_in(text))
+    length = Length(1, len(rules), literals, literals, len(text.split()))
     return Form("complete policy", text, length, Reading(tree.predict(matrix).astype(np.int64), None))
 
 

@@ -45,9 +45,9 @@ from polidiff.streams import Stream
 from polidiff.worlds.protocol import World
 
 
-def rule_quality(found: Difference, sentences: Sequence[Sentence], *, bounded: bool = False) -> Quality:
+def rule_quality(difference: Difference, sentences: Sequence[Sentence], *, bounded: bool = False) -> Quality:
     """How true the rules are, on visits that did not make them, `bounded` by intervals; the rest is measured later."""
-    divergence, described = found.divergence, found.described
+    divergence, described = difference.divergence, difference.described
     held_out = bool(described.held_out.any())
     rows = described.held_out if held_out else np.ones(len(divergence.label), dtype=np.bool_)
     where = described.region_of(divergence.features)
@@ -59,7 +59,7 @@ def rule_quality(found: Difference, sentences: Sequence[Sentence], *, bounded: b
     if bounded and held_out and divergence.sampled:
         told, changed = said[rows] > 0, truth[rows] > 0
         right, weight = changed & (said == truth)[rows], divergence.judged[rows]
-        intervals = fidelity_intervals(told, changed, right, weight, divergence.episode[rows], found.options.level)
+        intervals = fidelity_intervals(told, changed, right, weight, divergence.episode[rows], difference.options.level)
     return Quality(
         precision=rules.precision,
         recall=rules.recall,
@@ -68,7 +68,7 @@ def rule_quality(found: Difference, sentences: Sequence[Sentence], *, bounded: b
         completeness={},
         path_fidelity=None,
         path_distance=None,
-        length=length_of(found.regions, sentences),
+        length=length_of(difference.regions, sentences),
         abstained=sum(v.direction == "unknown" for v in verdicts) / len(verdicts) if verdicts else 0.0,
         held_out=held_out,
         intervals=intervals,
@@ -132,11 +132,11 @@ def length_of(regions: Sequence[Region], sentences: Sequence[Sentence]) -> Lengt
     return Length(len(sentences), len(rules), sum(rule.literals for rule in rules), len(conditions), words=0)
 
 
-def own_reading(found: Difference, grouped: GroupedStarts, exam: Exam) -> Reading:
+def own_reading(difference: Difference, grouped: GroupedStarts, exam: Exam) -> Reading:
     """What a reader of this explanation predicts: rules for actions, the sentence of the start for directions."""
-    where, actions = found.described.region_of(exam.features), np.array(exam.current)
-    position = {region.rule: k for k, region in enumerate(found.described.regions)}
-    for edit in found.patch.edits[::-1]:
+    where, actions = difference.described.region_of(exam.features), np.array(exam.current)
+    position = {region.rule: k for k, region in enumerate(difference.described.regions)}
+    for edit in difference.patch.edits[::-1]:
         if edit.proposed is not None:
             actions[(where == position[edit.rule]) & (exam.current == edit.current)] = edit.proposed
     said: list[Mapping[str, str]] = [{} for _ in exam.directions]
@@ -151,15 +151,15 @@ Pairs: TypeAlias = Sequence[tuple[Trajectory, Trajectory]]  # episodes of both p
 
 
 def quality_and_forms(
-    found: Difference, grouped: GroupedStarts, sentences: Sequence[Sentence], pairs: Pairs
+    difference: Difference, grouped: GroupedStarts, sentences: Sequence[Sentence], pairs: Pairs
 ) -> tuple[Quality, Mapping[str, str]]:
     """Figures for this explanation and for the other forms, and the texts of these; `pairs` were played already."""
-    rows = _asked(found)
-    exam = make_exam(found, grouped, rows)
-    quality = rule_quality(found, sentences, bounded=found.comparison.shows_episodes)
-    shares, patched = _completeness(found, grouped.judged)
-    reading = own_reading(found, grouped, exam)
-    forms = [Form("polidiff", "", quality.length, reading), *_other_forms(found, grouped, exam, pairs)]
+    rows = _asked(difference)
+    exam = make_exam(difference, grouped, rows)
+    quality = rule_quality(difference, sentences, bounded=difference.comparison.shows_episodes)
+    shares, patched = _completeness(difference, grouped.judged)
+    reading = own_reading(difference, grouped, exam)
+    forms = [Form("polidiff", "", quality.length, reading), *_other_forms(difference, grouped, exam, pairs)]
     fidelity, distance = path_scores(grouped)
     quality = replace(
         quality,
@@ -172,9 +172,9 @@ def quality_and_forms(
     return quality, {form.name: form.text for form in forms if form.text}
 
 
-def make_exam(found: Difference, grouped: GroupedStarts, rows: IntArray) -> Exam:
+def make_exam(difference: Difference, grouped: GroupedStarts, rows: IntArray) -> Exam:
     """Held-out visits and starts, with the right answers."""
-    divergence, forming = found.divergence, grouped.forming
+    divergence, forming = difference.divergence, grouped.forming
     weight = divergence.judged[rows]
     return Exam(
         divergence.features[rows],
@@ -183,8 +183,8 @@ def make_exam(found: Difference, grouped: GroupedStarts, rows: IntArray) -> Exam
         weight if weight.sum() > 0 else np.full(len(rows), 1 / len(rows)),
         forming.features,
         forming.weight,
-        true_directions(grouped, found.comparison.place.outcomes),
-        found.comparison.place.outcomes,
+        true_directions(grouped, difference.comparison.place.outcomes),
+        difference.comparison.place.outcomes,
     )
 
 
@@ -207,11 +207,11 @@ def true_directions(grouped: GroupedStarts, outcomes: Sequence[Outcome]) -> tupl
     return tuple(answers)
 
 
-def _asked(found: Difference) -> IntArray:
-    held = found.described.held_out
-    rows = np.flatnonzero((held if held.any() else ~held) & (found.divergence.judged > 0))
+def _asked(difference: Difference) -> IntArray:
+    held = difference.described.held_out
+    rows = np.flatnonzero((held if held.any() else ~held) & (difference.divergence.judged > 0))
     if len(rows) > MOST_ASKED:
-        rng = np.random.default_rng((found.options.seed, Stream.EXAM))
+        rng = np.random.default_rng((difference.options.seed, Stream.EXAM))
         rows = np.sort(rng.choice(rows, MOST_ASKED, replace=False))
     return rows
 
@@ -226,27 +226,30 @@ class Example:
     proposed: tuple[str, ...]
 
 
-def _other_forms(found: Difference, grouped: GroupedStarts, exam: Exam, pairs: Pairs) -> list[Form]:
-    world, example = found.comparison.place, _example(found, pairs)
+def _other_forms(difference: Difference, grouped: GroupedStarts, exam: Exam, pairs: Pairs) -> list[Form]:
+    world, example = difference.comparison.place, _example(difference, pairs)
     names = tuple(action.name for action in world.actions)
     start, from_start = _from_start(grouped, example)
     return [
-        immediate_effects(exam, _changed_steps(found, example), example.start, reach_of(exam.features)),
+        immediate_effects(exam, _changed_steps(difference, example), example.start, reach_of(exam.features)),
         states_visited(exam, example.current, example.proposed, example.start),
         outcomes_only(exam, from_start, start),
-        complete_policy(exam, world.feature_names, names, len(found.regions) + 1, found.options.seed),
+        complete_policy(exam, world.feature_names, names, len(difference.regions) + 1, difference.options.seed),
         nothing(exam),
     ]
 
 
-def _example(found: Difference, pairs: Pairs) -> Example:
+def _example(difference: Difference, pairs: Pairs) -> Example:
     """A pair of episodes; an empty one where none of a few meets a difference."""
-    place, policies = found.comparison.place, (found.comparison.current, found.comparison.proposed)
+    place, policies = difference.comparison.place, (difference.comparison.current, difference.comparison.proposed)
     played = pairs or list(
-        zip(*(sample_trajectories(place, policy, seed=found.options.seed) for policy in policies), strict=True)
+        zip(*(sample_trajectories(place, policy, seed=difference.options.seed) for policy in policies), strict=True)
     )
     for old, new in played:
-        if np.array_equal(old.features[:1], new.features[:1]) and (found.described.region_of(new.features) >= 0).any():
+        if (
+            np.array_equal(old.features[:1], new.features[:1])
+            and (difference.described.region_of(new.features) >= 0).any()
+        ):
             ways = [tuple(_place_name(place, row) for row in way.features) for way in (old, new)]
             return Example("a typical start" if place.has_features else ways[0][0], new.features, *ways)
     return Example("the first start", np.empty((0, len(place.feature_names))), (), ())
@@ -277,14 +280,14 @@ def _shown(value: object) -> str:
     return number(float(value), 3) if isinstance(value, (int, float, np.integer, np.floating)) else str(value)
 
 
-def _changed_steps(found: Difference, example: Example) -> tuple[ChangedStep, ...]:
+def _changed_steps(difference: Difference, example: Example) -> tuple[ChangedStep, ...]:
     """The changed decisions of the proposed policy's episode."""
-    world, described = found.comparison.place, found.described
+    world, described = difference.comparison.place, difference.described
     names, steps = [action.name for action in world.actions], []
     for k, region in enumerate(described.region_of(example.states)):
         if region >= 0:
             action, longer = described.regions[region].swap.proposed, detour(example.current, example.proposed, k)
-            effects = dict(_immediate(found, int(region)))
+            effects = dict(_immediate(difference, int(region)))
             effects |= {
                 o.name: longer * float(np.asarray(o.of)) for o in world.outcomes if isinstance(o.of, (int, float))
             }
@@ -293,20 +296,20 @@ def _changed_steps(found: Difference, example: Example) -> tuple[ChangedStep, ..
     return tuple(steps)
 
 
-def _immediate(found: Difference, region: int) -> Mapping[str, float]:
+def _immediate(difference: Difference, region: int) -> Mapping[str, float]:
     """What the swap of a region adds to each outcome at once."""
-    divergence = found.divergence
-    inside = found.described.region_of(divergence.features) == region
+    divergence = difference.divergence
+    inside = difference.described.region_of(divergence.features) == region
     parts = (divergence.states, divergence.current, divergence.proposed, divergence.diverging)
-    return found.comparison.immediate_effects(*(part[inside] for part in parts))
+    return difference.comparison.immediate_effects(*(part[inside] for part in parts))
 
 
-def _completeness(found: Difference, judged: StartOutcomes) -> tuple[dict[str, float | None], dict[str, float]]:
+def _completeness(difference: Difference, judged: StartOutcomes) -> tuple[dict[str, float | None], dict[str, float]]:
     """The share of each difference that the patch recovers, and what it adds instead where it recovers nothing."""
-    comparison = found.comparison
+    comparison = difference.comparison
     before, after = (judged.weight @ values for values in (judged.current, judged.proposed))
-    patched = PatchedPolicy(comparison.current, found.patch)
-    reached = comparison.mean_outcomes(patched, judged, seed=found.options.seed)
+    patched = PatchedPolicy(comparison.current, difference.patch)
+    reached = comparison.mean_outcomes(patched, judged, seed=difference.options.seed)
     outcomes = comparison.place.outcomes
     if reached is None:
         return {outcome.name: None for outcome in outcomes}, {}

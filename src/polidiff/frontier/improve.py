@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from polidiff.explanation.compose import versions
+from polidiff._version import versions
 from polidiff.explanation.plan_text import gained, objective
 from polidiff.explanation.words import interval_text, rule_text
 from polidiff.frontier.region_plans import solve_regions

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff._version import __version__
 from polidiff.errors import InfeasibleError
 from polidiff.explanation.words import rule_text
 from polidiff.frontier.hull import upper_hull
@@ -61,7 +60,7 @@ def solve_regions(problem: RegionEdits, options: ImproveOptions, most: int | Non
         current_return=made[0].expected_return,
         optimum=max(points[plan][1] for plan in front),
         world=WorldSummary(problem.world.kind, problem.world.actions, (), {}),
-        methods=Methods("plain", options.level, 0.1, 0.1, options.seed, 0, "", {"polidiff": __version__}),
+        methods=Methods("plain", options.level, 0.1, 0.1, options.seed, 0, ""),
         warnings=_left_out(problem, used),
         stats={"plans": len(plans), "method": "every plan over the regions"},
     )

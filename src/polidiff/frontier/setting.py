@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from polidiff.errors import InvalidOptionError
+from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.frontier.problem import GUARD_TOLERANCE, FrontierProblem, build_problem
 from polidiff.frontier.sparse_solver import PAIRS_OF_SWEEPS
@@ -249,7 +249,7 @@ def check_agreement(expected_changes: FloatArray, expected_returns: FloatArray, 
         off = np.abs(claimed - found) > DISAGREEMENT * (1.0 + np.abs(found))
         if off.any():
             worst = int(np.argmax(np.abs(claimed - found)))
-            raise RuntimeError(
-                f"the search claims {what} {claimed[worst]:.9g} for a plan that evaluates to {found[worst]:.9g}; "
-                "the table is too badly conditioned for floating-point proofs"
+            raise InvalidWorldError(
+                f"the search claims {what} {claimed[worst]:.9g} for a plan that evaluates to {found[worst]:.9g}: "
+                "episodes are too long for proofs in floating-point numbers. Hint: give a discount below 1"
             )

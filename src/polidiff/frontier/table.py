@@ -20,7 +20,6 @@ from functools import cache
 
 import numpy as np
 
-from polidiff._version import __version__
 from polidiff.errors import InvalidOptionError
 from polidiff.frontier.baselines import all_baselines
 from polidiff.frontier.guarded import solve_guarded
@@ -303,7 +302,7 @@ def summary(world: TabularMDP) -> WorldSummary:
 
 def exactly(options: ImproveOptions) -> Methods:
     """How plans of a table are made."""
-    return Methods("plain", options.level, 0.0, 0.0, options.seed, 0, "exact", {"polidiff": __version__})
+    return Methods("plain", options.level, 0.0, 0.0, options.seed, 0, "exact")
 
 
 def _warnings(solved: Solved, clock: Clock) -> tuple[str, ...]:

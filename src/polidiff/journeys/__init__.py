@@ -40,6 +40,7 @@ class Journeys:
     first_met: FloatArray  # (n, R) mean decisions before a region is first met, NaN if never
     meets: FloatArray  # (n, R) share of episodes that meet the region
     names: tuple[str, ...]  # of the starts, if the world names states
+    cut: float = 0.0  # share of the episodes that were left before their end
 
     def modal(self, k: int) -> Path:
         """The most frequent path of one start; among equals the shortest."""
@@ -111,7 +112,7 @@ def journeys_of(
     assert played.visits is not None
     paths, first_met, meets = met_regions(played.visits.episode, region, owner, regions)
     starts = played.starts[np.searchsorted(owner, np.arange(len(weight)))]
-    return Journeys(world.features_of(starts), weight, paths, first_met, meets, names)
+    return Journeys(world.features_of(starts), weight, paths, first_met, meets, names, played.truncated_share)
 
 
 def met_regions(

@@ -19,7 +19,8 @@ from polidiff.worlds.tabular import TabularMDP
 ROLLOUTS = 20_000
 FEWEST, MOST = 20, 5_000  # episodes from one start
 LONG_STEPS = 5_000_000  # of all episodes together, where they take long to end: about 300 MB
-ENDLESS = 100, 1_000  # fewest and most steps of an episode that may never end
+LONGEST = 10_000  # steps after which an episode is left, though it would end
+ENDLESS = 100, 1_000  # fewest and most steps of an episode that may never end, or that is shown
 ENDLESS_STEPS = 2_000_000  # of all such episodes
 
 
@@ -40,10 +41,9 @@ def follow(
 
 def sample_trajectories(world: TabularMDP, policy: Policy, *, seed: int) -> tuple[Trajectory, ...]:
     """A few episodes; with the same seed, two policies set out from the same starts: named ones in order."""
-    horizon = _horizon(world, policy, SHOWN)
     seeds, starts = (seed, Stream.SHOWN_EPISODES), None if world.has_features else world.starts[:SHOWN]
     played = roll_out(
-        world, policy, episodes=SHOWN, seed=seeds, record=True, horizon=horizon, starts=starts, what="trajectories"
+        world, policy, episodes=SHOWN, seed=seeds, record=True, horizon=ENDLESS[1], starts=starts, what="trajectories"
     )
     return trajectories_of(world, played)
 
@@ -59,11 +59,11 @@ def _repeats(world: TabularMDP, policy: Policy, seeds: tuple[int, ...]) -> int:
     return int(np.clip(episodes // len(starts), FEWEST, MOST))
 
 
-def _horizon(world: TabularMDP, policy: Policy, episodes: int) -> int | None:
-    """Steps after which episodes are left if some may never end; None: all end by themselves."""
+def _horizon(world: TabularMDP, policy: Policy, episodes: int) -> int:
+    """Steps after which episodes are left, because some never end, or take too long."""
     moves = world.policy_moves(policy.probabilities(np.arange(world.n_states)))
     if surely_ending(moves, world.absorbing)[world.starts].all():
-        return None
+        return LONGEST
     return int(np.clip(ENDLESS_STEPS // episodes, *ENDLESS))
 
 

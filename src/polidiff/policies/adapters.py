@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
+from polidiff.options import check_count
 from polidiff.policies import models
 from polidiff.policies.functions import CallablePolicy, GreedyPolicy, always, table_policy
 from polidiff.policies.protocol import (
@@ -24,7 +25,7 @@ from polidiff.policies.protocol import (
     action_numbers,
     is_text,
 )
-from polidiff.records.action import Action
+from polidiff.records.action import Action, listed
 from polidiff.records.patch import Patch
 
 
@@ -69,7 +70,8 @@ def as_policy(
     >>> as_policy("always:go", actions=["stay", "go"]).probabilities([[1.0]])
     array([[0., 1.]])
     """
-    names = None if actions is None else tuple(a.name if isinstance(a, Action) else str(a) for a in actions)
+    names = None if actions is None else tuple(Action.of(action).name for action in listed("actions", actions))
+    check_count("n_actions", n_actions)
     if names is not None:
         n_actions = len(names)
     policy = _recognised(obj, Asked(n_actions, n_states, names, tuple(features), output, trust))

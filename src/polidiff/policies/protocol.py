@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray, as_numbers
 
 TIE = 1e-9
 FEW = 8  # actions
@@ -132,7 +132,9 @@ def one_hot(actions: IntArray, n_actions: int) -> FloatArray:
 
 def check_probabilities(table: AnyArray, what: str = "each row of the policy") -> FloatArray:
     """The table as floats, rows that sum to 1 and are not negative."""
-    probabilities = np.asarray(table, dtype=np.float64)
+    probabilities = as_numbers(table)
+    if probabilities is None:
+        raise InvalidPolicyError(f"{what} must hold probabilities; it begins with {np.ravel(table)[:1].tolist()!r:.80}")
     bad = np.flatnonzero(~np.isfinite(probabilities).all(axis=1))
     if bad.size:
         raise InvalidPolicyError(f"{what} must hold finite probabilities; row {bad[0]} has {probabilities[bad[0]]}")
@@ -162,6 +164,8 @@ def told_count(count: int | None, what: str) -> int:
 
 def check_actions(answer: AnyArray, n_actions: int, what: str, hint: str = "") -> IntArray:
     """Actions (n,) as whole numbers; an error that names the first one that the world does not have."""
+    if answer.dtype.kind not in "biuf":
+        raise InvalidPolicyError(f"{what} must return actions 0 to {n_actions - 1}; it returned {answer.flat[0]!r:.80}")
     actions = answer.astype(np.int64, copy=False)
     if actions is answer and answer.size and answer.min() >= 0 and answer.max() < n_actions:
         return actions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from polidiff.errors import InvalidWorldError
 
@@ -17,6 +17,14 @@ def repeated(names: Sequence[str]) -> str | None:
     'b'
     """
     return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def listed(what: str, given: Iterable[Any]) -> tuple[Any, ...]:
+    """The entries of what should be a list."""
+    try:
+        return tuple(given)
+    except TypeError:
+        raise InvalidWorldError(f"{what} must be a list of names; got {given!r:.80}") from None
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,6 @@ def as_actions(spec: ActionNames | None, count: int) -> tuple[Action, ...]:
     """
     if spec is None:
         return tuple(Action(f"action {index}") for index in range(count))
-    if not isinstance(spec, Iterable):
-        raise InvalidWorldError(f"actions must be a list of names; got {spec!r:.80}")
     if isinstance(spec, Mapping):
         plain = next((name for name, levels in spec.items() if not isinstance(levels, Mapping)), None)
         if plain is not None:
@@ -64,7 +70,7 @@ def as_actions(spec: ActionNames | None, count: int) -> tuple[Action, ...]:
             Action(str(name), {str(c): float(level) for c, level in levels.items()}) for name, levels in spec.items()
         )
     else:
-        actions = tuple(Action.of(item) for item in spec)
+        actions = tuple(Action.of(item) for item in listed("actions", spec))
     if len(actions) != count:
         raise InvalidWorldError(f"expected {count} action names; got {len(actions)}")
     twice = repeated([action.name for action in actions])

@@ -21,6 +21,19 @@ def object_column(values: Sequence[object]) -> AnyArray:
     return column
 
 
+def as_numbers(values: object) -> FloatArray | None:
+    """Real numbers, in rows of the same length, as an array; None for anything else.
+
+    >>> as_numbers([1, True]), as_numbers([[1], [2, 3]]), as_numbers(["a"]), as_numbers(1j)
+    (array([1., 1.]), None, None, None)
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        return None
+    return array.astype(np.float64, copy=False) if array.dtype.kind in "biuf" else None
+
+
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A view of `array` that cannot be written through.
 

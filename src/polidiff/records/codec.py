@@ -28,7 +28,7 @@ from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin
 import numpy as np
 
 from polidiff.errors import InvalidOptionError, InvalidResultError
-from polidiff.files import read_limited, write_whole
+from polidiff.files import checked_path, read_limited, write_whole
 
 T = TypeVar("T")
 Json: TypeAlias = Any  # dictionaries, lists, texts, finite numbers, true, false and null
@@ -106,7 +106,7 @@ def save_json(record: Record, path: str | os.PathLike[str]) -> Path:
 def load_json(path: str | os.PathLike[str]) -> Record:
     """Read a record back."""
     try:
-        text = read_limited(path, MOST_BYTES, InvalidResultError).decode("utf-8-sig")
+        text = read_limited(checked_path(path), MOST_BYTES, InvalidResultError).decode("utf-8-sig")
     except InvalidResultError:
         raise
     except FileNotFoundError as error:
@@ -322,7 +322,7 @@ class Result(Document):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write as .json, .html or .md, or as a picture (.png, .svg) where there is one, by the ending of the name."""
-        suffix = Path(path).suffix.lower()
+        suffix = checked_path(path).suffix.lower()
         if not suffix or suffix not in RENDERERS:
             known = ", ".join(key for key in RENDERERS if key.startswith("."))
             raise InvalidOptionError(f"a result is saved as one of {known}; got {os.fspath(path)!r}")

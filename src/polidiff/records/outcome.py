@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidOutcomeError
 from polidiff.records.action import repeated
-from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.arrays import AnyArray, FloatArray, as_numbers
 from polidiff.records.codec import Document, renderer, schema
 
 Preference: TypeAlias = Literal["more", "less"] | None
@@ -65,14 +65,21 @@ class Outcome:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise InvalidOutcomeError(f"an outcome needs a name; got {self.name!r}. Hint: Outcome('length', of=...)")
-        if self.prefer not in ("more", "less", None):
+        if not (self.prefer is None or (isinstance(self.prefer, str) and self.prefer in ("more", "less"))):
             raise InvalidOutcomeError(
                 f"prefer of outcome {self.name!r} must be 'more', 'less' or None; got {self.prefer!r}"
             )
         if not isinstance(self.margin, Real) or not 0 <= self.margin <= LARGEST:
             raise InvalidOutcomeError(f"margin of outcome {self.name!r} must be at least 0; got {self.margin!r}")
+        for part, given in (("more", self.more), ("less", self.less), ("unit", self.unit)):
+            if not isinstance(given, str | None):
+                raise InvalidOutcomeError(f"{part} of outcome {self.name!r} must be a text; got {given!r:.80}")
+        if not isinstance(self.of, str) and not callable(self.of) and as_numbers(self.of) is None:
+            raise InvalidOutcomeError(
+                f"outcome {self.name!r} must be numbers, a function, or the name of a column; got {self.of!r:.80}"
+            )
         if self.range is not None:
-            bounds = tuple(self.range) if isinstance(self.range, Iterable) else ()
+            bounds = tuple(self.range) if isinstance(self.range, Sequence) or np.ndim(self.range) == 1 else ()
             pair = len(bounds) == 2 and all(isinstance(bound, Real) for bound in bounds)
             low, high = (min(max(bound, -np.inf), np.inf) for bound in bounds) if pair else (0.0, 0.0)
             if not low < high or LARGEST < max(abs(low), abs(high)) < np.inf:
@@ -122,12 +129,13 @@ def called_gains(outcome: Outcome, states: AnyArray, actions: AnyArray, next_sta
 
 def check_outcomes(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     """The outcomes as a tuple, each name used once."""
-    result = tuple(outcomes) if isinstance(outcomes, Iterable) else (outcomes,)
-    other = next((outcome for outcome in result if not isinstance(outcome, Outcome)), None)
-    if other is not None:
-        raise InvalidOutcomeError(
-            f"outcomes must be Outcome objects; got {type(other).__name__}. Hint: Outcome('name', of=...)"
-        )
+    several = isinstance(outcomes, Iterable) and getattr(outcomes, "ndim", 1) > 0
+    result: tuple[Any, ...] = tuple(outcomes) if several else (outcomes,)
+    for other in result:
+        if not isinstance(other, Outcome):
+            raise InvalidOutcomeError(
+                f"outcomes must be Outcome objects; got {type(other).__name__}. Hint: Outcome('name', of=...)"
+            )
     twice = repeated([outcome.name for outcome in result])
     if twice is not None:
         raise InvalidOutcomeError(

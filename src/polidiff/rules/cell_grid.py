@@ -12,21 +12,23 @@ cells that are met stay few enough to learn each of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import combinations, product, zip_longest
 from typing import TypeAlias
 
 import numpy as np
 
 from polidiff.errors import InvalidWorldError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.rule import Condition, Rule, missing_entries
+from polidiff.records.rule import Rule, missing_entries
 from polidiff.rules.grid import Axis, readable_bound
 
 Trials: TypeAlias = tuple[FloatArray, FloatArray]  # rows (k, d) in which an action was tried, its effect (k,)
 Box: TypeAlias = tuple[tuple[int, int, int], ...]  # (column, first cell, last cell), by column
+RuleList: TypeAlias = tuple[tuple[int, Box], ...]  # (move, box), first match wins
+Column: TypeAlias = tuple[int, int | None]  # an axis of numbers, or an axis and one of its words
 WHOLE = 64  # features with at most so many values get a cell for each
 MOST_CELLS = 250
 LEAVES = 48
@@ -37,14 +39,33 @@ LEAST_SHARE = 0.015  # of the sampled states, between two cuts of a feature
 QUANTILES = (1 / 2, 1 / 4, 3 / 4, 1 / 8, 7 / 8, 3 / 8, 5 / 8)
 
 
+def covers(codes: AnyArray, box: Box) -> BoolArray:
+    """(n,) which rows with cells (columns, n) lie in a box."""
+    inside = np.ones(codes.shape[1], dtype=np.bool_)
+    for column, first, last in box:
+        inside &= (codes[column] >= first) & (codes[column] <= last)
+    return inside
+
+
+def bounds_of(box: Box, sizes: IntArray) -> int:
+    """Comparisons that a reader of a box makes."""
+    return sum(int(first > 0) + int(last < sizes[column] - 1) for column, first, last in box)
+
+
+def all_boxes(sides: Sequence[Sequence[tuple[int, int, int]]], most: int) -> Iterator[Box]:
+    """Every box with at most so many of the given conditions on each column; the first has none."""
+    several = (columns for size in range(most + 1) for columns in combinations(sides, size))
+    return (box for columns in several for box in product(*columns))
+
+
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Axes, and in which cell of each of them every place lies."""
+    """Axes, in which cell of each of them every place lies, and the columns that boxes speak about."""
 
     axes: tuple[Axis, ...]
-    places: IntArray  # (K, axes)
+    places: AnyArray  # (K, axes)
+    columns: tuple[Column, ...]
     complete: bool = True  # whether every box over the features has an equal over the cells
-    counting: BoolArray | None = None  # (K,) places that matter; None: all
 
     @property
     def size(self) -> int:
@@ -52,26 +73,11 @@ class Grid:
         return len(self.places)
 
     @cached_property
-    def columns(self) -> tuple[tuple[int, int | None], ...]:
-        """What boxes speak about: an axis of numbers, or an axis and one of its words, in the order they are met."""
-        found: list[tuple[int, int | None]] = []
-        for index, axis in enumerate(self.axes):
-            if axis.cuts is not None:
-                found += [(index, None)] if axis.cells > 1 else []
-                continue
-            places = self.places if self.counting is None else self.places[self.counting]
-            met = list(dict.fromkeys(places[:, index].tolist()))
-            found += [(index, k) for k in met] if len(met) > 1 else []
-        return tuple(found)
-
-    @cached_property
-    def codes(self) -> IntArray:
-        """(K, columns) cell of every place in each column."""
-        columns = [
-            self.places[:, axis] if word is None else (self.places[:, axis] == word).astype(np.int64)
-            for axis, word in self.columns
-        ]
-        return np.stack(columns, axis=1).astype(np.int64)
+    def codes(self) -> AnyArray:
+        """(columns, K) cell of every place in each column."""
+        return np.array([
+            self.places[:, axis] if word is None else self.places[:, axis] == word for axis, word in self.columns
+        ], dtype=np.uint8)  # fmt: skip
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -80,30 +86,26 @@ class Grid:
 
     def covers(self, box: Box) -> BoolArray:
         """(K,) which places lie in the box."""
-        inside = np.ones(self.size, dtype=np.bool_)
-        for column, first, last in box:
-            inside &= (self.codes[:, column] >= first) & (self.codes[:, column] <= last)
-        return inside
+        return covers(self.codes, box)
 
     def rule(self, box: Box) -> Rule:
         """The box in terms of the features."""
-        sides = (self._condition(*side) for side in box)
-        return Rule(tuple(condition for condition in sides if condition is not None))
-
-    def _condition(self, column: int, first: int, last: int) -> Condition | None:
-        index, word = self.columns[column]
-        axis = self.axes[index]
-        rank = np.arange(axis.cells)
-        if word is None:
-            inside = (rank >= first) & (rank <= last)
-        else:
-            met = [k for other, k in self.columns if other == index and k is not None]
-            inside = rank == word if first else np.isin(rank, met) & (rank != word)
-        return axis.condition(inside)
+        allowed: dict[int, BoolArray] = {}
+        for column, first, last in box:
+            index, word = self.columns[column]
+            rank = np.arange(self.axes[index].cells)
+            if word is None:
+                inside = (rank >= first) & (rank <= last)
+            else:
+                named = [k for other, k in self.columns if other == index and k is not None]
+                inside = rank == word if first else np.isin(rank, named) & (rank != word)
+            allowed[index] = allowed.get(index, True) & inside
+        conditions = (self.axes[index].condition(cells) for index, cells in allowed.items())
+        return Rule(tuple(condition for condition in conditions if condition is not None))
 
     def literals(self, box: Box) -> int:
         """Comparisons that a reader makes."""
-        return sum(int(first > 0) + int(last < self.sizes[column] - 1) for column, first, last in box)
+        return bounds_of(box, self.sizes)
 
     def box(self, rule: Rule) -> Box | None:
         """The box that covers the same places as a rule over codes; None if it covers none."""
@@ -129,7 +131,7 @@ class Grid:
     def padded(self, more: int) -> Grid:
         """The grid with a few places behind the others, like the first."""
         lent = np.repeat(self.places[:1], more, axis=0)
-        return Grid(self.axes, np.vstack([self.places, lent]), self.complete)
+        return replace(self, places=np.vstack([self.places, lent]))
 
     @property
     def points(self) -> FloatArray:
@@ -157,7 +159,13 @@ def grid_of_states(
             axes.append(Axis(name, index, None, tuple(dict.fromkeys(column[alive].tolist())), missing=False))
         else:
             axes.append(_number_axis(name, index, column.astype(np.float64), weight * alive, alive, cuts))
-    return _checked(Grid(tuple(axes), _codes(features, axes), all(axis.complete for axis in axes), alive))
+    places = _codes(features, axes)
+    grid = Grid(tuple(axes), places, _columns(axes, places[alive]), all(axis.complete for axis in axes))
+    if not grid.columns and alive.sum() == 1:
+        raise InvalidWorldError(
+            "rules tell states apart, and only one state decides anything here. Hint: leave max_rules out"
+        )
+    return _checked(grid)
 
 
 def grid_of_rows(
@@ -199,15 +207,20 @@ def met_grid(values: FloatArray, names: Sequence[str], cuts: Sequence[FloatArray
     axes = tuple(Axis(name, k, part, (), False) for k, (name, part) in enumerate(zip(names, cuts, strict=True)))
     codes = _codes(values, axes)
     first = np.unique(_cell_numbers(codes.T, [axis.cells for axis in axes]), return_index=True)[1]
-    return Grid(axes, codes[first])
+    return Grid(axes, codes[first], _columns(axes, codes[first]))
+
+
+def _columns(axes: Sequence[Axis], places: IntArray) -> tuple[Column, ...]:
+    """An axis of several numbers as one column; of words one for each that is met, in the order in which they are."""
+    columns: list[Column] = []
+    for index, axis in enumerate(axes):
+        met = [None] * (axis.cells > 1) if axis.cuts is not None else list(dict.fromkeys(places[:, index].tolist()))
+        columns += [(index, word) for word in met if axis.cuts is not None or len(met) > 1]
+    return tuple(columns)
 
 
 def _checked(grid: Grid) -> Grid:
     if not grid.columns:
-        if grid.counting is not None and grid.counting.sum() == 1:
-            raise InvalidWorldError(
-                "rules tell states apart, and only one state decides anything here. Hint: leave max_rules out"
-            )
         names = ", ".join(axis.name for axis in grid.axes[:8])
         raise InvalidWorldError(f"rules need a feature that differs between states; these do not: {names}")
     return grid

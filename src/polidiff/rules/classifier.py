@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from polidiff.errors import InvalidOptionError
 from polidiff.optimize import Clock
+from polidiff.options import Limit, Setting, is_number, is_whole
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.rules.generate import GenerationOptions
 from polidiff.rules.learners import Estimator, steady_weights
@@ -150,7 +152,10 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         _check_options(self)
         rows, labels = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
-        weight = steady_weights(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
+        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        if not 0 < weights.sum() < np.inf:
+            raise InvalidOptionError("sample_weight must hold finite numbers, of which one is above 0")
+        weight = steady_weights(weights)
         table = as_table(rows, getattr(self, "feature_names_in_", None))
         self._categorical = table.categorical
         self.classes_, truth = np.unique(labels, return_inverse=True)
@@ -203,23 +208,25 @@ def _checked(model: RuleClassifier, X: npt.ArrayLike) -> Table:
 
 
 def _check_options(model: RuleClassifier) -> None:
-    if model.form not in ("dnf", "cnf"):
-        raise InvalidOptionError(f"form must be 'dnf' or 'cnf'; got {model.form!r}")
-    for name in ("clause_cost", "literal_cost", "overlap_cost"):
+    least = 1 if str(model.form) == "cnf" else 0  # no clause denies nothing: all rows would be of the class
+    limits: dict[str, Limit] = {
+        "form": ("'dnf' or 'cnf'", lambda value: isinstance(value, str) and value in ("dnf", "cnf")),
+        **dict.fromkeys(("clause_cost", "literal_cost", "overlap_cost"), ("a number of at least 0", _is_cost)),
+        "max_rules": (f"None or at least {least}", lambda value: value is None or (is_whole(value) and value >= least)),
+        "max_bins": ("between 2 and 254", lambda value: is_whole(value) and 2 <= value <= 254),
+        "max_samples": ("at least 2", lambda value: is_whole(value) and value >= 2),
+        "refine": ("True or False", lambda value: isinstance(value, bool | np.bool_)),
+        "proof_budget": ("a whole number of at least 0", lambda value: is_whole(value) and value >= 0),
+        "time_limit": ("None or at least 0 seconds", lambda value: value is None or (is_number(value) and value >= 0)),
+    }
+    for name, (words, holds) in limits.items():
         value = getattr(model, name)
-        if name == "clause_cost" and isinstance(value, str) and value == "auto":
-            continue
-        if not (isinstance(value, int | float) and value >= 0 and np.isfinite(value)):
-            raise InvalidOptionError(f"{name} must be a number of at least 0; got {value!r}")
-    least = 1 if model.form == "cnf" else 0  # no clause denies nothing: all rows would be of the class
-    if model.max_rules is not None and model.max_rules < least:
-        raise InvalidOptionError(f"max_rules must be None or at least {least}; got {model.max_rules!r}")
-    if not 2 <= model.max_bins <= 254:
-        raise InvalidOptionError(f"max_bins must be between 2 and 254; got {model.max_bins!r}")
-    if model.time_limit is not None and not model.time_limit >= 0:
-        raise InvalidOptionError(f"time_limit must be None or at least 0 seconds; got {model.time_limit!r}")
-    if model.max_samples < 2:
-        raise InvalidOptionError(f"max_samples must be at least 2; got {model.max_samples!r}")
+        if not holds(value) and not (name == "clause_cost" and isinstance(value, str) and value == "auto"):
+            raise InvalidOptionError(f"{name} must be {words}; got {value!r:.80}")
+
+
+def _is_cost(value: Setting) -> bool:
+    return is_number(value) and 0 <= value <= sys.float_info.max
 
 
 def _options(model: RuleClassifier, total: float, *, cost: float, budget: int) -> PeelingOptions:

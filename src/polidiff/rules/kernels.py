@@ -1,4 +1,4 @@
-"""The inner loops of the search, compiled: best cells of a feature, one level of a beam, coordinate ascent.
+"""The inner loops of the search, compiled: best cells of a feature, one level of a beam, coordinate ascent, all boxes.
 
 A feature is told by four whole numbers, a row of `axes`: cells that stand for values, whether a cell for "missing"
 follows them, whether they are ordered, and the cell of the categories that cannot be named (-1: none).
@@ -22,7 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from polidiff.compiled import inner, loops
-from polidiff.records.arrays import AnyArray
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
 Arrays: TypeAlias = tuple[AnyArray, ...]
 
@@ -234,3 +234,72 @@ def ascend(asked: Arrays, masks: AnyArray, known: AnyArray, room: Arrays, totals
             for q in range(axes[feature, 0] + axes[feature, 1]):
                 masks[k, feature, q] = cells[feature, q]
             known[k, feature] = literals(cells, feature, axes)
+
+
+@loops
+def scan_boxes(
+    codes: AnyArray,  # (d, n) cell of each feature and row
+    sizes: IntArray,  # (d,) cells of each feature
+    gains: FloatArray,  # (n, m) what each move adds in each row
+    sides: IntArray,  # (k, 3) first cell, cell behind the last and bounds of each condition; the last is none
+    begins: IntArray,  # (d + 1,) where the conditions on each feature begin
+    price: FloatArray,  # (m,) of one bound
+    most: int,  # bounds of a box
+    deepest: int,  # features of a box: 2 or 3
+    room: FloatArray,  # ((largest + 1) ** 3, m) sums of the rows below each corner
+    best: FloatArray,  # (d, m) filled: worth of the best box that has the feature
+    box: IntArray,  # (d, m, 9) filled: its (feature, first, last) three times; last < first: no condition
+) -> None:
+    """Every box with at most `most` bounds over at most three features, for every move."""
+    d, n = codes.shape
+    none = len(sides) - 1
+    for f in range(d):
+        for g in range(f, d):
+            for h in range(g, d if deepest > 2 and g > f else g + 1):  # one feature: f = g = h; two: f < g = h
+                b, c = (sizes[g] if g > f else 1), (sizes[h] if h > g else 1)
+                more = 1 if h > g else 0  # bounds that the third feature needs at least
+                up, left = (b + 1) * (c + 1), c + 1
+                room[: (sizes[f] + 1) * up] = 0.0
+                for i in range(n):
+                    k = (codes[f, i] + 1) * up + (codes[g, i] + 1 if g > f else 1) * left
+                    k += codes[h, i] + 1 if h > g else 1
+                    for m in range(gains.shape[1]):
+                        room[k, m] += gains[i, m]
+                for x in range(1, sizes[f] + 1):
+                    for y in range(1, b + 1):
+                        for z in range(1, c + 1):
+                            k = x * up + y * left + z
+                            for m in range(gains.shape[1]):
+                                room[k, m] += (
+                                    room[k - up, m] + room[k - left, m] + room[k - 1, m]
+                                    - room[k - up - left, m] - room[k - up - 1, m] - room[k - left - 1, m]
+                                    + room[k - up - left - 1, m]
+                                )  # fmt: skip
+                for m in range(gains.shape[1]):
+                    for p in range(begins[f], begins[f + 1]):
+                        if sides[p, 2] + more + (1 if g > f else 0) > most:
+                            break
+                        low, high = sides[p, 0] * up, sides[p, 1] * up
+                        for q in range(begins[g] if g > f else none, begins[g + 1] if g > f else none + 1):
+                            if sides[p, 2] + sides[q, 2] + more > most:
+                                break
+                            y0, y1 = sides[q, 0] * left, sides[q, 1] * left
+                            for r in range(begins[h] if h > g else none, begins[h + 1] if h > g else none + 1):
+                                bounds = sides[p, 2] + sides[q, 2] + sides[r, 2]
+                                if bounds > most:
+                                    break
+                                z0, z1 = sides[r, 0], sides[r, 1]
+                                worth = (
+                                    room[high + y1 + z1, m] - room[low + y1 + z1, m]
+                                    - room[high + y0 + z1, m] - room[high + y1 + z0, m]
+                                    + room[low + y0 + z1, m] + room[low + y1 + z0, m]
+                                    + room[high + y0 + z0, m] - room[low + y0 + z0, m]
+                                    - price[m] * bounds
+                                )  # fmt: skip
+                                for t in range(3):
+                                    feature = f if t == 0 else (g if t == 1 else h)
+                                    if worth > best[feature, m]:
+                                        best[feature, m] = worth
+                                        box[feature, m, 0:3] = f, sides[p, 0], sides[p, 1] - 1
+                                        box[feature, m, 3:6] = g, sides[q, 0], (sides[q, 1] - 1 if g > f else -1)
+                                        box[feature, m, 6:9] = h, sides[r, 0], (sides[r, 1] - 1 if h > g else -1)

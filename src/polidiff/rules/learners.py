@@ -405,5 +405,5 @@ def steady_weights(weight: FloatArray) -> FloatArray:
     total = float(weight.sum())
     if total == 0:
         return weight
-    units = np.rint(weight * 2.0 ** (30 - np.rint(np.log2(total))))  # shares sum to 1, nearly: not an edge of rint
+    units = np.rint(np.ldexp(weight, 30 - int(np.rint(np.log2(total)))))  # shares sum to 1, nearly: no edge of rint
     return np.asarray(np.where(weight > 0, np.maximum(units, 1.0), 0.0) * 2.0**-17)

@@ -26,23 +26,22 @@ import numpy as np
 from polidiff.errors import InvalidLogError
 from polidiff.evaluation.logged.plan import MIN_SUPPORT
 from polidiff.evaluation.scores.difference import MOST_CHANGES
-from polidiff.evaluation.scores.rule_lists import (
-    Box,
+from polidiff.optimize import Clock
+from polidiff.policies import one_hot
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.numbers import percent
+from polidiff.records.rule import Condition, Rule, missing_entries
+from polidiff.rules.best_lists import (
     ListOptions,
     ProvenList,
-    RuleList,
     grown_lists,
     merged,
     proven_lists,
     refined,
     supported,
 )
-from polidiff.optimize import Clock
-from polidiff.policies import one_hot
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.numbers import percent
-from polidiff.records.rule import Condition, Rule, missing_entries
-from polidiff.rules.grid import Grid, make_grid, readable_bound
+from polidiff.rules.cell_grid import Box, Column, Grid, RuleList
+from polidiff.rules.grid import Axis, make_grid, readable_bound
 from polidiff.rules.lists import MOST_WORDS, Kinds, as_table
 from polidiff.surrogates.record import split_support
 from polidiff.worlds.protocol import aim
@@ -194,14 +193,10 @@ class ListChooser:
         return [*limits, *(Limit(room.guard.sign * gains[:, :, room.place], room.most) for room in problem.guards)]
 
 
-@dataclass(frozen=True, eq=False)
-class RuleCells:
-    """Columns of cells, and how boxes of them read."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RuleCells(Grid):
+    """The cells of feature rows, fine and coarse."""
 
-    grid: Grid
-    columns: tuple[tuple[int, int | None], ...]  # axis, and the cell of a word; None: an axis of numbers
-    codes: AnyArray  # (columns, n) fine cell of every row
-    sizes: IntArray  # (columns,)
     begins: tuple[IntArray, ...]  # (coarse cells − 1,) per column: the fine cell with which the next coarse one begins
     named: BoolArray  # (columns,) words of which a rule says "is" and never "is not"
     kinds: Kinds
@@ -226,19 +221,6 @@ class RuleCells:
             for (column, first, last), end in zip(box, ends, strict=True)
         )
 
-    def rule(self, box: Box) -> Rule:
-        """The box in terms of the features."""
-        mask = self.grid.full.copy()
-        for column, first, last in box:
-            axis, word = self.columns[column]
-            inside = np.zeros(mask.shape[1], dtype=np.bool_)
-            if word is None:
-                inside[first : last + 1] = True
-            else:
-                inside[word] = True
-            mask[axis] &= inside if word is None or first else ~inside
-        return self.grid.rule(mask)
-
 
 def rule_cells(
     states: AnyArray, names: tuple[str, ...], spared: Mapping[int, frozenset[str]] = MappingProxyType({})
@@ -246,16 +228,16 @@ def rule_cells(
     """Cells for feature rows (n, d); rules name no word of a column that is `spared`, not even by saying "is not"."""
     _check_kinds(states, names)
     table = as_table(np.asarray(states), names)
-    grid = _readable(make_grid(table, np.ones(table.rows), FINE + 1), table.columns)
-    codes = grid.encode(table)
-    columns: list[tuple[int, int | None]] = []
+    grid = make_grid(table, np.ones(table.rows), FINE + 1)
+    places, axes = grid.encode(table).T, tuple(map(_readable, grid.axes, table.columns))
+    columns: list[Column] = []
     named: list[bool] = []
     notes: list[str] = []
-    for j, axis in enumerate(grid.axes):
+    for j, axis in enumerate(axes):
         if axis.cuts is not None:
-            new: list[tuple[int, int | None]] = [(j, None)] if axis.cells > 1 else []
+            new: list[Column] = [(j, None)] if axis.cells > 1 else []
         else:
-            counts = np.bincount(codes[j], minlength=axis.cells)
+            counts = np.bincount(places[:, j], minlength=axis.cells)
             rare = np.isin(list(map(str, axis.categories)), list(spared.get(j, ())))
             common = np.argsort(-counts[: len(axis.categories)], kind="stable")[:MOST_WORDS]
             common = common[~rare[common]]
@@ -265,21 +247,23 @@ def rule_cells(
                 notes.append(_many_words(axis.name, table.columns[j], float(counts[common].sum()), len(common)))
         columns += new
         named += [axis.cuts is None and (len(axis.categories) > MOST_WORDS or bool(rare.any()))] * len(new)
-    parts = [codes[j] if word is None else (codes[j] == word).astype(np.uint8) for j, word in columns]
-    sizes = [grid.axes[j].cells if word is None else 2 for j, word in columns]
     if not columns:
         raise InvalidLogError(f"rules need a feature that differs between rows; these do not: {', '.join(names[:8])}")
+    cells = Grid(axes, places, tuple(columns))
+    parts = zip(cells.codes, cells.sizes.tolist(), columns, strict=True)
     kinds = Kinds(
-        {j: tuple(map(str, axis.categories)) for j, axis in enumerate(grid.axes) if axis.cuts is None},
-        frozenset(j for j, axis in enumerate(grid.axes) if axis.missing),
-    )
-    begins = tuple(
-        _coarse(part, size, grid.axes[j].missing) for part, size, (j, _) in zip(parts, sizes, columns, strict=True)
+        {j: tuple(map(str, axis.categories)) for j, axis in enumerate(axes) if axis.cuts is None},
+        frozenset(j for j, axis in enumerate(axes) if axis.missing),
     )
     return RuleCells(
-        grid, tuple(columns), np.array(parts, dtype=np.uint8), np.array(sizes), begins, np.array(named), kinds,
-        tuple(notes),
-    )  # fmt: skip
+        axes,
+        places,
+        cells.columns,
+        begins=tuple(_coarse(part, size, axes[j].missing) for part, size, (j, _) in parts),
+        named=np.array(named),
+        kinds=kinds,
+        notes=tuple(notes),
+    )
 
 
 def _coarse(codes: AnyArray, size: int, gaps: bool) -> IntArray:
@@ -310,17 +294,13 @@ def _check_kinds(states: AnyArray, names: tuple[str, ...]) -> None:
             )
 
 
-def _readable(grid: Grid, columns: tuple[AnyArray, ...]) -> Grid:
-    """The grid with cuts at the shortest numbers between the same values."""
-    axes = []
-    for axis, column in zip(grid.axes, columns, strict=True):
-        if axis.cuts is not None and len(axis.cuts):
-            values = np.unique(column[~missing_entries(column)].astype(np.float64))
-            at = np.searchsorted(values, axis.cuts)
-            cuts = [readable_bound(float(values[k - 1]), float(values[k])) for k in at]
-            axis = replace(axis, cuts=np.array(cuts))
-        axes.append(axis)
-    return replace(grid, axes=tuple(axes))
+def _readable(axis: Axis, column: AnyArray) -> Axis:
+    """The axis with cuts at the shortest numbers between the same values."""
+    if axis.cuts is None or not len(axis.cuts):
+        return axis
+    values = np.unique(column[~missing_entries(column)].astype(np.float64))
+    at = np.searchsorted(values, axis.cuts)
+    return replace(axis, cuts=np.array([readable_bound(float(values[k - 1]), float(values[k])) for k in at]))
 
 
 def with_bounds(rule: Rule, states: AnyArray, kinds: Kinds) -> list[Rule]:

@@ -152,11 +152,6 @@ class RegionEdits(LogHalves):
         """What plans must keep, in the model."""
         return guard_rooms(self.options.keep, self.world.outcomes, self.value(()).outcomes.tolist())
 
-    @property
-    def plans_from(self) -> str:
-        """What plans are, in words."""
-        return "plans over regions"
-
     def places(self) -> dict[str, Rule]:
         """Each region's conditions."""
         return {cell.name: cell.rule for cell in self.cells.cells}
@@ -218,6 +213,7 @@ def reduce_to_edits(log: Log, current: PolicyLike, candidates: Candidates, optio
         refused=tuple(edit for edit, tried in zip(edits, enough, strict=True) if not tried),
         least=least,
         options=options,
+        plans_from="plans over regions",
     )
 
 

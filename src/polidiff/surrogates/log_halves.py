@@ -39,11 +39,7 @@ class LogHalves(Reduction):
     halves: Halves
     least: int  # times that a decision must have been seen to be offered
     options: ImproveOptions
-
-    @property
-    def plans_from(self) -> str:
-        """What plans are, in words."""
-        return "plans"
+    plans_from: str = "plans"  # what plans are, in words
 
     def judge(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
         """Each plan with its policy's outcomes; gains hold together over all plans shown and all outcomes."""

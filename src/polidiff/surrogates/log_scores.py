@@ -15,13 +15,11 @@ from functools import cached_property
 
 import numpy as np
 
-from polidiff._version import __version__
 from polidiff.errors import InfeasibleError, InvalidOptionError
 from polidiff.evaluation.logged.judge import Question, assess
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
 from polidiff.evaluation.logged.policies import as_log_policy, changed_rows
 from polidiff.evaluation.scores.plans import PlanScores, plan_verdicts
-from polidiff.evaluation.scores.rule_lists import ProvenList, RuleList, moves_of
 from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log, value_intervals
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, changed_decisions, one_hot
@@ -34,6 +32,8 @@ from polidiff.records.outcome import Assumption
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
+from polidiff.rules.best_lists import ProvenList, moves_of
+from polidiff.rules.cell_grid import RuleList
 from polidiff.rules.lists import without_any
 from polidiff.surrogates.list_chooser import FOLLOWED, ListChooser, RuleCells, rule_cells, with_bounds
 from polidiff.surrogates.log_halves import with_verdicts
@@ -271,7 +271,7 @@ class ScorePlans(Reduction):
             current_return=plans[0].expected_return,
             optimum=max(plan.bound for plan in plans),
             world=log_summary(log),
-            methods=Methods("plain", options.level, 0.0, 0.0, options.seed, outcomes, how, {"polidiff": __version__}),
+            methods=Methods("plain", options.level, 0.0, 0.0, options.seed, outcomes, how),
             stats={
                 "cells": len(np.unique(self.codes(coarse=True).T, axis=0)),
                 "people or episodes": self.people,

@@ -16,7 +16,7 @@ from polidiff.errors import InfeasibleError, InvalidOptionError
 from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.action import Action
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, as_numbers
 from polidiff.records.explanation import Explanation, WorldSummary
 from polidiff.records.numbers import interval_numbers
 from polidiff.records.outcome import Assumption, Interval, Outcome
@@ -145,23 +145,23 @@ def change_costs(given: ChangeCost | None, shape: tuple[int, int]) -> FloatArray
     >>> change_costs(np.array([[1.0], [2.0]]), (2, 2)).tolist()
     [[1.0, 1.0], [2.0, 2.0]]
     """
-    costs = np.asarray(1.0 if given is None else given, dtype=np.float64)
-    if costs.shape not in ((), shape[1:], (1, shape[1]), (shape[0], 1), shape):
+    costs = as_numbers(1.0 if given is None else given)
+    if costs is None or costs.shape not in ((), shape[1:], (1, shape[1]), (shape[0], 1), shape):
         raise InvalidOptionError(
-            f"change_cost must be a number, one per action ({shape[1]},) or per state and action {shape}; got shape "
-            f"{costs.shape}"
+            f"change_cost must be a number, one per action ({shape[1]},) or per state and action {shape}; got "
+            + (f"{given!r:.80}" if costs is None else f"shape {costs.shape}")
         )
     return np.broadcast_to(costs, shape)
 
 
 def listed_candidates(candidates: Candidates, otherwise: str) -> list[PolicyLike]:
     """The candidates of a user who must give some."""
-    if candidates is None or (not callable(candidates) and len(candidates) == 0):
+    if not candidates:
         raise InvalidOptionError(
             "improve needs candidates here: policies whose changes may be taken. Hint: improve(world, current, "
             f"[proposed_1, proposed_2]), {otherwise}"
         )
-    return [candidates] if callable(candidates) else list(candidates)
+    return list(candidates)
 
 
 def frozen_rules(freeze: Freeze, names: Sequence[str]) -> tuple[Rule, ...]:

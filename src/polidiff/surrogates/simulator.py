@@ -392,7 +392,7 @@ def _random_boxes(cells: Grid, count: int, rng: np.random.Generator) -> BoolArra
     for _ in range(2):
         column = rng.integers(0, len(cells.columns), size=count)
         first, last = np.sort(rng.integers(0, cells.sizes[column], size=(2, count)), axis=0)[:, :, None]
-        code = cells.codes.T[column]
+        code = cells.codes[column]
         inside &= (first <= code) & (code <= last)
     return inside
 

@@ -202,7 +202,8 @@ def chance_costs(given: ChangeCost | None, table: FloatArray) -> FloatArray:
     >>> chance_costs(None, np.array([[0.75, 0.25]])).tolist()
     [[0.25, 0.75, 0.0]]
     """
-    return np.column_stack([change_costs(given, table.shape) * (1 - table), np.zeros(len(table))])
+    costs = np.where(table < 1, change_costs(given, table.shape), 0.0)
+    return np.column_stack([costs * (1 - table), np.zeros(len(table))])
 
 
 def mixed_patch(patch: Patch, now: FloatArray, actions: Sequence[Action]) -> Patch:

@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from polidiff.errors import InvalidWorldError
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_numbers
 
 TOLERANCE = 1e-6
 
@@ -96,7 +96,7 @@ def check_initial(initial: npt.ArrayLike, n_states: int) -> FloatArray:
 
 def check_absorbing(absorbing: npt.ArrayLike, n_states: int) -> BoolArray:
     """A flag per state, or the indices of the states that end an episode."""
-    given = np.asarray(absorbing)
+    given = as_table("absorbing", absorbing)
     if given.shape == (0,):
         return np.zeros(n_states, dtype=np.bool_)
     if given.dtype == np.bool_ and given.shape == (n_states,):
@@ -118,7 +118,7 @@ def check_allowed(allowed: npt.ArrayLike | None, absorbing: BoolArray, n_actions
     shape = (len(absorbing), n_actions)
     if allowed is None:
         return np.ones(shape, dtype=np.bool_)
-    flags = np.asarray(allowed)
+    flags = as_table("allowed", allowed)
     if flags.shape != shape:
         raise InvalidWorldError(f"allowed must have shape {shape}; got {flags.shape}")
     flags = flags.astype(np.bool_)
@@ -129,10 +129,18 @@ def check_allowed(allowed: npt.ArrayLike | None, absorbing: BoolArray, n_actions
 
 
 def _numbers(name: str, value: object) -> FloatArray:
+    array = as_numbers(value)
+    if array is None:
+        raise InvalidWorldError(f"{name} must hold numbers, in rows of the same length; got {value!r:.80}")
+    return array
+
+
+def as_table(name: str, value: npt.ArrayLike) -> AnyArray:
+    """An array of any kind of entries, in rows of the same length."""
     try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidWorldError(f"{name} must hold numbers, in rows of the same length; got {value!r:.80}") from None
+        return np.asarray(value)
+    except ValueError:
+        raise InvalidWorldError(f"{name} must have rows of the same length; got {value!r:.80}") from None
 
 
 def check_shape(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:

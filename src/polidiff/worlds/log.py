@@ -140,7 +140,7 @@ class Log:
         self.columns: Columns = name_columns(
             self.source.schema, state, features, self.outcomes, roles, terminated, truncated, probability
         )
-        if missing not in ("refuse", "drop"):
+        if not isinstance(missing, str) or missing not in ("refuse", "drop"):
             raise InvalidOptionError(f"missing must be 'refuse' or 'drop'; got {missing!r}")
         self.levels: FloatArray | None = None  # (A, 1) of an action in real numbers
         repaired = self._read(actions, sort=sort, drop=missing == "drop")

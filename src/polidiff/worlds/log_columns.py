@@ -13,7 +13,7 @@ import polars as pl
 
 from polidiff.errors import InvalidLogError, InvalidOutcomeError
 from polidiff.records.action import Action, ActionNames, as_actions
-from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.arrays import FloatArray, IntArray, as_numbers
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.column_names import plain_name
 from polidiff.worlds.shards.shard_files import collect
@@ -192,8 +192,9 @@ def _check_endings(
 def _gain(outcome: Outcome) -> str | float:
     if isinstance(outcome.of, str):
         return outcome.of
-    if not callable(outcome.of) and np.ndim(outcome.of) == 0:
-        return float(np.asarray(outcome.of, dtype=np.float64))
+    adds = None if callable(outcome.of) else as_numbers(outcome.of)
+    if adds is not None and adds.ndim == 0 and np.isfinite(adds):
+        return float(adds)
     raise InvalidOutcomeError(
         f"outcome {outcome.name!r} of a log must be a column name, or a number that every decision adds. Hint: write "
         "what a decision adds into a column"

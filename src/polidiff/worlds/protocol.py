@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Protocol, Typ
 
 import numpy as np
 
-from polidiff.errors import InvalidWorldError
+from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.policies import Policy, PolicyLike, as_policy
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray
@@ -91,6 +91,8 @@ def with_return(
     range_: tuple[float, float] | None = None,
 ) -> tuple[Outcome, tuple[Outcome, ...]]:
     """The return as an outcome, and all outcomes that are told (the return first, unless left out)."""
+    if not isinstance(include_return, bool | np.bool_):
+        raise InvalidOptionError(f"include_return must be True or False; got {include_return!r:.80}")
     total = Outcome(return_name, of, prefer="more", range=range_)
     others = check_outcomes(outcomes)
     return total, check_outcomes((total, *others)) if include_return else others

@@ -95,15 +95,14 @@ def planned(
     world: World, current: PolicyLike, candidates: Candidates
 ) -> tuple[World, PolicyLike, Candidates, tuple[str, ...]]:
     """The world with what plans may do: as now, as a candidate, or a level of each component; and a note on it."""
-    listed = [candidates] if callable(candidates) else candidates
     if (levels := getattr(world, "levels", None)) is not None:
         note = f"The current policy is taken at the nearest of {len(levels)} levels."
-        return world, nearest(current, levels), listed and [nearest(c, levels) for c in listed], (note,)
+        return world, nearest(current, levels), candidates and [nearest(c, levels) for c in candidates], (note,)
     if not isinstance(world, Simulator) or (real := world.real) is None:
         return world, current, candidates, ()
     old = RealPolicy(current, real)
-    if listed is not None:
-        others = tuple(RealPolicy(candidate, real) for candidate in listed)
+    if candidates is not None:
+        others = tuple(RealPolicy(candidate, real) for candidate in candidates)
         names = (AS_NOW, *(f"as candidate {k + 1}" for k in range(len(others))))
         count = len(names)
         place = world.with_choices((old, *others), names)

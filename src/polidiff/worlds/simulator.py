@@ -12,7 +12,7 @@ import numpy as np
 
 from polidiff.errors import InvalidWorldError
 from polidiff.options import Setting, check_count
-from polidiff.records.action import Action, ActionNames, as_actions
+from polidiff.records.action import Action, ActionNames, as_actions, listed
 from polidiff.records.arrays import AnyArray, FloatArray, object_column
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.protocol import with_return
@@ -89,7 +89,7 @@ class Simulator:
         self.horizon = int(horizon) if horizon is not None else int(described.get("horizon") or LONGEST)
         self._features = features
         names = feature_names if feature_names is not None else described.get("feature_names")
-        self._names = None if names is None else tuple(names)
+        self._names = None if names is None else tuple(map(str, listed("feature_names", names)))
         self.categorical = bool(described.get("categorical", False)) and features is None
         self.return_outcome, self.outcomes = with_return(outcomes, return_name, include_return, of=REWARD)
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from polidiff.errors import InvalidOutcomeError, InvalidWorldError
 from polidiff.options import Setting
-from polidiff.records.action import Action, ActionNames, as_actions, repeated
+from polidiff.records.action import Action, ActionNames, as_actions, listed, repeated
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray, object_column, read_only
 from polidiff.records.outcome import Outcome, called_gains
 from polidiff.worlds import checks
@@ -77,11 +77,6 @@ class TabularMDP:
     ) -> None:
         stacked, self.n_states, self.n_actions = checks.stacked_transitions(transitions)
         self.absorbing = read_only(checks.check_absorbing(absorbing, self.n_states))
-        if self.absorbing.all():
-            raise InvalidWorldError(
-                f"a table needs a state in which something is decided; all {self.n_states} are absorbing. Hint: "
-                "absorbing marks where an episode has ended"
-            )
         self.allowed = read_only(checks.check_allowed(allowed, self.absorbing, self.n_actions))
         decides = self.allowed & ~self.absorbing[:, None]
         checks.check_transitions(stacked, decides)
@@ -91,6 +86,11 @@ class TabularMDP:
             np.where(decides, checks.check_shape("rewards", rewards, (self.n_states, self.n_actions)), 0.0)
         )
         self.initial = read_only(checks.check_initial(initial, self.n_states))
+        if self.absorbing[self.initial > 0].all():
+            raise InvalidWorldError(
+                f"a table needs a start in which something is decided; all {np.count_nonzero(self.initial)} are "
+                "absorbing. Hint: absorbing marks where an episode has ended"
+            )
         self.discount = check_discount(discount)
         self.actions: tuple[Action, ...] = as_actions(actions, self.n_actions)
         self._states = _state_names(states, self.n_states)
@@ -263,7 +263,7 @@ def move_matrices(moves: Sequence[Transition], n_actions: int, n_states: int) ->
 def _state_names(states: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
     if states is None:
         return None
-    names = tuple(str(name) for name in states)
+    names = tuple(map(str, listed("states", states)))
     if len(names) != count:
         raise InvalidWorldError(f"expected {count} state names; got {len(names)}")
     twice = repeated(names)
@@ -279,10 +279,11 @@ def _feature_table(
         if names is not None:
             raise InvalidWorldError("feature_names without features. Hint: give features= as an (S, d) array")
         return None, ("state",)
-    table = np.asarray(features)
+    table = checks.as_table("features", features)
     if table.ndim != 2 or len(table) != count:
         raise InvalidWorldError(f"features must have shape ({count}, d); got {table.shape}")
-    given = tuple(names) if names is not None else tuple(f"x{j}" for j in range(table.shape[1]))
-    if len(given) != table.shape[1] or len(set(given)) != len(given):
+    known = [f"x{j}" for j in range(table.shape[1])] if names is None else names
+    given = tuple(map(str, listed("feature_names", known)))
+    if len(given) != table.shape[1] or repeated(given) is not None:
         raise InvalidWorldError(f"expected {table.shape[1]} different feature names; got {list(given)}")
     return read_only(table), given

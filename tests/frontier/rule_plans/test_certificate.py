@@ -104,7 +104,7 @@ def test_the_best_guarded_list_is_that_of_trying_all(seed):
     moves = resolve_moves(world, current, "actions")
     cells = grid_of_states(world.features, world.feature_names, ~world.absorbing, np.ones(world.n_states))
     visits = ExactEvaluator(world, current).visits()
-    limit = Limit("g<=current", "g", gains, float(visits @ (current * gains).sum(axis=1)))
+    limit = Limit("g<=current", gains, float(visits @ (current * gains).sum(axis=1)))
     problem = Problem.of(moves, cells, choice_model(world, moves, [gains]), 2, 3, [limit.most])
     ranges = [
         [None, *((c, a, b) for a in range(s) for b in range(a, s) if b - a < s - 1)] for c, s in enumerate(cells.sizes)

@@ -103,7 +103,7 @@ def test_a_grid_has_readable_cuts_and_boxes_of_its_cells_are_boxes_of_features()
     grid = grid_of_rows(features, (features[:, :1] > 0.3).astype(float), ("a", "b"))
     assert any(abs(cut - 0.3) < 0.05 for cut in grid.axes[0].cuts), "a cut where the signal turns"
     assert grid.size <= 250
-    codes = grid.codes[grid.of(features)]
+    codes = grid.codes.T[grid.of(features)]
     box = ((0, 1, int(grid.sizes[0]) - 1), (1, 0, 1))
     np.testing.assert_array_equal(grid.rule(box).covers(features), (codes[:, 0] >= 1) & (codes[:, 1] < 2))
     assert (grid.of(features) >= 0).all()
@@ -114,7 +114,7 @@ def test_a_grid_over_eighty_features_finds_each_row_in_its_cell():
     names, halves = [f"x{k}" for k in range(80)], [np.array([0.5])] * 80  # 2^80 cells, of which 400 are met
     grid = met_grid(features, names, halves)
     assert grid.size == 400
-    np.testing.assert_array_equal(grid.codes[grid.of(features)], features)
+    np.testing.assert_array_equal(grid.codes.T[grid.of(features)], features)
 
 
 def test_features_that_are_constant_or_no_numbers_are_named():

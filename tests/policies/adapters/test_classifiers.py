@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from polidiff import as_policy, explain
+from polidiff import as_policy, evaluate
 from polidiff.domains import inventory
 from polidiff.errors import InvalidPolicyError
 from polidiff.policies import top_actions
@@ -36,8 +36,8 @@ def test_probabilities_are_those_of_the_classifier_single_and_batched(model):
     policy = as_policy(model)
     assert policy.n_actions == 3
     assert policy.probabilities(STATES) == pytest.approx(model.predict_proba(STATES))
-    singly = np.concatenate([policy.probabilities(STATES[i : i + 1]) for i in range(1000)])
-    assert singly == pytest.approx(model.predict_proba(STATES))
+    singly = np.concatenate([policy.probabilities(STATES[i : i + 1]) for i in range(100)])
+    assert singly == pytest.approx(model.predict_proba(STATES[:100]))
 
 
 def test_an_action_never_seen_in_training_has_probability_zero():
@@ -74,7 +74,7 @@ def test_a_table_with_features_asks_a_classifier_of_features():
     model = DecisionTreeClassifier(random_state=0).fit(world.features, current)
     table = np.zeros((world.n_states, world.n_actions))
     table[:, model.classes_] = model.predict_proba(world.features)
-    assert explain(world, current, model).changes == explain(world, current, table).changes
+    assert evaluate(world, model).outcomes == evaluate(world, table).outcomes
 
 
 def test_what_a_classifier_cannot_read_is_one_line_with_a_way_out():

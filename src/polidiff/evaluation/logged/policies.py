@@ -66,7 +66,12 @@ def as_log_policy(log: Log, policy: PolicyLike, *, seed: int = 0) -> Policy:
     width = getattr(policy, "n_actions", None) if not isinstance(policy, np.ndarray) else None
     if isinstance(policy, np.ndarray) and policy.ndim == 2:
         width = policy.shape[1]
-    elif isinstance(policy, np.ndarray) and policy.ndim == 1 and policy.size and policy.dtype.kind in "iuf":
+    elif (
+        isinstance(policy, np.ndarray)
+        and policy.ndim == 1
+        and policy.dtype.kind in "iuf"
+        and policy.max(initial=-1) >= 0
+    ):
         width = max(int(policy.max()) + 1, log.n_actions)
     if width is not None and not callable(policy) and width > log.n_actions:
         raise InvalidPolicyError(

@@ -10,5 +10,5 @@ outcomes are then sums over the same scores, and an interval is that of a mean.
 - `episodes`: the score of the difference of two policies, where decisions follow each other;
 - `difference`: from scores to intervals that hold together, and when not to decide;
 - `verdicts`: a log as scores, and the judge of feature rows;
-- `plans`, `rule_lists`: lists of rules that gain most on scores, judged on folds that did not choose them.
+- `plans`: plans chosen by scores, judged on folds that did not choose them.
 """

@@ -21,15 +21,17 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, count, product
+from math import prod
 
 import numpy as np
 
-from polidiff.frontier.rule_plans.lists import ListedRule, Problem, RuleList, Scored
+from polidiff.frontier.rule_plans.lists import ListedRule, Problem, Scored
 from polidiff.frontier.rule_plans.model import SMALL, best_choices, exact_values, point_at
 from polidiff.frontier.rule_plans.search import Landmarks
 from polidiff.optimize import Clock
 from polidiff.progress import report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.rules.cell_grid import RuleList, all_boxes
 
 BRANCHED_COLUMNS = 8  # with more features a box has too many bounds to branch on
 TOLERANCE = 1e-10  # of the range: a node whose bound is within this of the best list is closed
@@ -77,28 +79,21 @@ def _distinct_rules(problem: Problem) -> tuple[list[ListedRule], BoolArray, IntA
     """Rules that differ in what they do, where each acts (R, n) and which row it puts there (R, n)."""
     sizes = problem.cells.sizes
     ranges = [[(c, a, b) for a in range(s) for b in range(a, s) if (a, b) != (0, s - 1)] for c, s in enumerate(sizes)]
-    count = sum(np.prod([len(ranges[c]) for c in some]) for some in _columns(problem))
+    several = (some for k in range(problem.max_conditions + 1) for some in combinations(map(len, ranges), k))
+    count = sum(map(prod, several))
     if count * len(problem.row) > MOST_BOXES:
         return None
     known: dict[bytes, tuple[int, ListedRule]] = {}
-    for some in _columns(problem):
-        for box in product(*(ranges[c] for c in some)):
-            if not problem.supported(box):
-                continue
-            for move in range(len(problem.row)):
-                acting = problem.covers(box) & (problem.row[move] >= 0)
-                key = np.where(acting, problem.row[move], -1).tobytes()
-                length = problem.cells.literals(box)
-                if acting.any() and (key not in known or length < known[key][0]):
-                    known[key] = (length, (move, box))
+    for box in filter(problem.supported, all_boxes(ranges, problem.max_conditions)):
+        for move in range(len(problem.row)):
+            acting = problem.covers(box) & (problem.row[move] >= 0)
+            key = np.where(acting, problem.row[move], -1).tobytes()
+            length = problem.cells.literals(box)
+            if acting.any() and (key not in known or length < known[key][0]):
+                known[key] = (length, (move, box))
     made = [np.frombuffer(key, dtype=np.int64) for key in known]
     rows = np.array(made, dtype=np.int64).reshape(-1, problem.model.size)
     return [rule for _, rule in known.values()], rows >= 0, rows
-
-
-def _columns(problem: Problem) -> list[tuple[int, ...]]:
-    every = range(len(problem.cells.sizes))
-    return [some for k in range(problem.max_conditions + 1) for some in combinations(every, k)]
 
 
 def _longer(problem: Problem, plans: Plans, acts: BoolArray, rows: IntArray, cost: IntArray) -> Plans:

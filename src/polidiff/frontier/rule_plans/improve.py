@@ -11,7 +11,7 @@ import numpy as np
 from polidiff.errors import InfeasibleError, UnboundedReturnError
 from polidiff.evaluation.exact import ExactEvaluator, best_policy, policy_table
 from polidiff.frontier.rule_plans.certificate import Bound, certify
-from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored, Support
+from polidiff.frontier.rule_plans.lists import Problem, Scored, Support
 from polidiff.frontier.rule_plans.model import choice_model
 from polidiff.frontier.rule_plans.moves import resolve_moves
 from polidiff.frontier.rule_plans.plan import Frame, make_plan
@@ -25,7 +25,7 @@ from polidiff.progress import report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
-from polidiff.rules.cell_grid import grid_of_states
+from polidiff.rules.cell_grid import RuleList, grid_of_states
 from polidiff.surrogates.record import frozen_rules, frozen_states
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.tabular import TabularMDP

@@ -16,7 +16,7 @@ import numpy as np
 from polidiff.frontier.rule_plans.model import ChoiceModel, Point, point_at, value_of
 from polidiff.frontier.rule_plans.moves import MoveSet
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.rules.cell_grid import Box, Grid
+from polidiff.rules.cell_grid import Box, Grid, RuleList, covers
 from polidiff.rules.generate import BeamOptions, beam
 from polidiff.rules.grid import Problem as Clauses
 from polidiff.rules.grid import numbered_grid
@@ -49,7 +49,7 @@ class BoxFinder:
     @classmethod
     def of(cls, cells: Grid, states: IntArray, support: Support | None = None) -> BoxFinder:
         """A finder over some of the states."""
-        codes, n = cells.codes[states], len(states)
+        codes, n = cells.codes.T[states].astype(np.int64), len(states)
         rows = np.ascontiguousarray(codes, dtype=np.uint8)
         return cls(codes, cells.sizes, Clauses(numbered_grid(cells.sizes), rows, np.ones(n), n, 0.0, 0.0), support)
 
@@ -94,7 +94,6 @@ def best_boxes(
 
 
 ListedRule: TypeAlias = tuple[int, Box]  # (move, box)
-RuleList: TypeAlias = tuple[ListedRule, ...]
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ class Problem:
         at = np.broadcast_to(np.arange(model.size), choice.shape)
         row = np.where(choice >= 0, model.row_of[at, np.maximum(choice, 0)], -1)
         finder = BoxFinder.of(cells, model.states, support)
-        most = np.array([np.inf if budget is None else budget, *limits])
+        most = np.array([np.inf if budget is None else budget, *limits], dtype=np.float64)
         return cls(moves, cells, model, finder, row, max_conditions, max_literals, most)
 
     @property
@@ -158,11 +157,7 @@ class Problem:
         """(n,) free states in a box."""
         inside = self._covers.get(box)
         if inside is None:
-            inside = np.ones(self.model.size, dtype=np.bool_)
-            for column, first, last in box:
-                codes = self.finder.codes[:, column]
-                inside &= (codes >= first) & (codes <= last)
-            self._covers[box] = inside
+            inside = self._covers[box] = covers(self.finder.codes.T, box)
         return inside
 
     def plan(self, rules: RuleList) -> IntArray:

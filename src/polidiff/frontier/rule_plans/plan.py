@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polidiff.evaluation.exact import ExactEvaluator
-from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
+from polidiff.frontier.rule_plans.lists import Problem, Scored
 from polidiff.policies import as_policy, one_hot, top_actions
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -16,6 +16,7 @@ from polidiff.records.outcome import Interval
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Plan, PlanRule
 from polidiff.records.rule import Condition, Rule
+from polidiff.rules.cell_grid import RuleList
 from polidiff.worlds.tabular import TabularMDP
 
 PROVEN = 1e-9
@@ -69,7 +70,7 @@ def make_plan(frame: Frame, scored: Scored, bound: float) -> Plan:
 
 def acting(problem: Problem, rules: RuleList) -> list[BoolArray]:
     """(S,) for each rule the states of the world in which it decides."""
-    left = np.ones(len(problem.cells.codes), dtype=np.bool_)
+    left = np.ones(problem.cells.size, dtype=np.bool_)
     found = []
     for move, box in rules:
         here = left & problem.cells.covers(box) & (problem.moves.choice[move] >= 0)

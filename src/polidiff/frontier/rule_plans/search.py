@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.rule_plans.lists import ListedRule, Problem, RuleList, Scored, best_boxes
+from polidiff.frontier.rule_plans.lists import ListedRule, Problem, Scored, best_boxes
 from polidiff.frontier.rule_plans.model import DENSE_UP_TO, Point, best_choices, point_at, screen
 from polidiff.optimize import Clock
 from polidiff.progress import report
 from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.rules.cell_grid import RuleList
 
 REACH = 8
 WIDER = 4  # times as many lists where returns tell nothing yet

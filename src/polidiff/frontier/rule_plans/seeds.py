@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.rule_plans.lists import ListedRule, Problem, RuleList
+from polidiff.frontier.rule_plans.lists import ListedRule, Problem
 from polidiff.frontier.rule_plans.model import point_at, value_of
 from polidiff.frontier.rule_plans.search import Landmarks
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.plan import Baseline
-from polidiff.rules.cell_grid import Box
+from polidiff.rules.cell_grid import Box, RuleList
 
 REGIONS, TREES, STATES = "regions of the optimum", "tree fitted to the optimum", "single states"
 LEAVES = (2, 3, 4, 5, 6, 8, 10, 12, 16)

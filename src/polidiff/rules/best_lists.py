@@ -1,4 +1,4 @@
-r"""Lists of at most K rules that gain most on scores: first match wins, no match keeps the current decision.
+r"""Lists of at most K rules that gain most on rows: first match wins, no match keeps the current decision.
 
 .. math:: \max_{\text{list}} \; \sum_i g_{i, \text{move}(i)} - \lambda \cdot \#\text{bounds}, \qquad
           g_{ia} = s_{ia} - s_{i, \text{current}}
@@ -13,17 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, combinations, islice, product
+from itertools import chain, islice
 from math import comb
-from typing import TypeAlias
 
 import numpy as np
 
 from polidiff.optimize import Clock
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.rules.cell_grid import Box, RuleList, all_boxes, bounds_of, covers
 
-Box: TypeAlias = tuple[tuple[int, int, int], ...]  # (feature, first cell, last cell)
-RuleList: TypeAlias = tuple[tuple[int, Box], ...]  # (move, box); the move after the last action keeps
 SWEEPS = 3
 BEAM = 2
 NODES = 2000  # lists whose last rule is looked for, per number of rules
@@ -92,25 +90,12 @@ class CellTable:
         return float(value) - sum(float(self.price[move]) * bounds_of(box, self.sizes) for move, box in rules)
 
 
-def covers(codes: AnyArray, box: Box) -> BoolArray:
-    """(n,) rows of codes (d, n) in a box."""
-    inside = np.ones(codes.shape[1], dtype=np.bool_)
-    for feature, first, last in box:
-        inside &= (codes[feature] >= first) & (codes[feature] <= last)
-    return inside
-
-
 def moves_of(codes: AnyArray, rules: RuleList, keep: int) -> IntArray:
     """(n,) the move of the first rule that covers each row, `keep` where none does."""
     moves = np.full(codes.shape[1], keep, dtype=np.int64)
     for move, box in reversed(rules):
         moves[covers(codes, box)] = move
     return moves
-
-
-def bounds_of(box: Box, sizes: IntArray) -> int:
-    """Comparisons in a box."""
-    return sum(int(first > 0) + int(last < sizes[feature] - 1) for feature, first, last in box)
 
 
 def grown_lists(table: CellTable) -> list[RuleList]:
@@ -251,7 +236,7 @@ def _scan(
     worth: dict[tuple[int, Box], float],
 ) -> FloatArray:
     """(features, moves) worth of the best boxes over some features; those that pay are also noted in `worth`."""
-    from polidiff.evaluation.kernels import scan_boxes
+    from polidiff.rules.kernels import scan_boxes
 
     sizes = table.sizes[features]
     best, box = np.full((len(features), len(moves)), -np.inf), np.full((len(features), len(moves), 9), -1)
@@ -404,7 +389,5 @@ def _all_rules(table: CellTable) -> list[tuple[int, Box]] | None:
     most = min(3, table.options.max_conditions)
     if sum(map(len, sides)) ** most * len(table.gains) * table.gains.shape[1] > MOST_LISTED:
         return None
-    several = [columns for size in range(1, most + 1) for columns in combinations(sides, size)]
-    every = [box for columns in several for box in product(*columns)]
-    boxes = [box for box in every if bounds_of(box, table.sizes) <= table.options.max_conditions]
-    return [(move, box) for move in range(len(table.gains)) for box in [*boxes, *([()] if move < table.keep else [])]]
+    boxes = [box for box in all_boxes(sides, most) if bounds_of(box, table.sizes) <= table.options.max_conditions]
+    return [(move, box) for move in range(len(table.gains)) for box in boxes if box or move < table.keep]

@@ -11,17 +11,9 @@ import pytest
 from polidiff.evaluation.scores.decisions import decisions_of
 from polidiff.evaluation.scores.difference import joint_intervals, one_step_scores
 from polidiff.evaluation.scores.plans import PlanScores
-from polidiff.evaluation.scores.rule_lists import (
-    ListOptions,
-    bounds_of,
-    covers,
-    grown_lists,
-    merged,
-    moves_of,
-    proven_lists,
-    refined,
-)
 from polidiff.evaluation.scores.scored_log import ScoredLog
+from polidiff.rules.best_lists import ListOptions, grown_lists, merged, moves_of, proven_lists, refined
+from polidiff.rules.cell_grid import bounds_of, covers
 from polidiff.worlds.log_rows import LoggedRows
 
 FREE = ListOptions(max_rules=1, min_support=0.0)
