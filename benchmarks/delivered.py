@@ -19,7 +19,7 @@ from polidiff import TabularMDP, improve
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 
 GAP = 0.01
 LARGE = (10_000,)

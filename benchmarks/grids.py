@@ -17,7 +17,7 @@ from polidiff.frontier.hull import parametric_hull
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort, solve_frontier
 from polidiff.frontier.table import scaled
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 
 BUDGETS = [(8, 0.3), (10, 0.3), (12, 0.5), (16, 0.3)]
 LARGE = [(32, 0.3, 60.0)]  # side, share of the optimum's changes, seconds

@@ -23,7 +23,7 @@ from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, solve_budgets, solve_frontier
 from polidiff.frontier.sparse_solver import SparseSolver
 from polidiff.frontier.states import solve_states
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 
 SWEEPS = [(10, 4, 101), (10, 4, 102), (20, 2, 101), (20, 2, 102), (30, 2, 101), (30, 2, 102), (15, 4, 101)]
 SWEEPS += [(15, 4, 102), (20, 3, 101), (40, 2, 101), (20, 4, 101)]
@@ -237,7 +237,7 @@ def first_call(case: str) -> dict[str, Any]:
     """Wall seconds of the first frontier of a process, with nothing compiled before and then with kernels on disk."""
     states, actions = (int(part) for part in case.split(" x "))
     code = (
-        "import time; from benchmarks.frontier import instances; from polidiff.optimize import Clock; "
+        "import time; from benchmarks.frontier import instances; from polidiff.progress import Clock; "
         "from polidiff.frontier.solve import Effort, solve_frontier; from polidiff.frontier.large import solve_large; "
         f"problem = instances.random_sparse({states}, {actions}, 101, starts={states}); "
         "effort, began = Effort(nodes=200, expansions=20, gap=0.05), time.perf_counter(); "

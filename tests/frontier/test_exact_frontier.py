@@ -23,8 +23,7 @@ from polidiff.frontier.staircase import empty_archive, new_archive
 from polidiff.frontier.states import solve_states
 from polidiff.frontier.visits import points_of
 from polidiff.frontier.walk_kernels import rule_out
-from polidiff.optimize import Clock
-from polidiff.progress import listening
+from polidiff.progress import Clock, listening
 
 from .conftest import drawn_tables
 

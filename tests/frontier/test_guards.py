@@ -15,7 +15,7 @@ from polidiff.errors import InfeasibleError
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.problem import FrontierProblem, build_problem
 from polidiff.frontier.solve import Effort
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 
 
 def assert_same_points(solved, expected):

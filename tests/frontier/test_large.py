@@ -17,7 +17,7 @@ from polidiff.frontier.large import solve_large
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort
 from polidiff.frontier.sparse_solver import SparseSolver
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 from polidiff.worlds.tabular import TabularMDP
 
 

@@ -15,8 +15,8 @@ from polidiff.errors import ImproperPolicyError
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.frontier.ledger import Naming, between, make_ledger
 from polidiff.frontier.setting import prepare
-from polidiff.optimize import Clock
 from polidiff.policies import one_hot
+from polidiff.progress import Clock
 from polidiff.records.outcome import Interval
 
 

@@ -12,7 +12,8 @@ from polidiff.domains import navigation
 from polidiff.errors import UnboundedReturnError
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort, solve_frontier
-from polidiff.optimize import Clock, Program, solve
+from polidiff.optimize import Program, solve
+from polidiff.progress import Clock
 
 
 def sparse_problem(n_states, n_actions, seed):

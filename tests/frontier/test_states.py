@@ -18,7 +18,7 @@ from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort
 from polidiff.frontier.states import solve_states
 from polidiff.frontier.visits import fundamental, points_of
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 
 
 def assert_same_points(solved, expected):

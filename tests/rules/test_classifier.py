@@ -16,7 +16,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from polidiff.errors import InvalidOptionError
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 from polidiff.records.rule import Condition, Rule
 from polidiff.rules import RuleClassifier, RuleWarning
 

@@ -16,7 +16,7 @@ from polidiff.frontier.local_search import neighbours
 from polidiff.frontier.policy_walk import PolicyWalk
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import STRICT, greedy_switches, pair_values, points_of, solved_values
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.plan import Baseline
 

@@ -32,8 +32,7 @@ import numpy as np
 from polidiff.frontier.policy_walk import PolicyWalk, Vertex
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.staircase import Archive, Steps
-from polidiff.optimize import Clock
-from polidiff.progress import report
+from polidiff.progress import Clock, report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 MOST_FLAGS = 100_000_000  # active pairs of all open nodes beyond which the deepest come first

@@ -26,7 +26,8 @@ from polidiff.frontier.problem import GUARD_TOLERANCE, FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, certified, span_of, with_fewest_states
 from polidiff.frontier.staircase import Archive, empty_archive
 from polidiff.frontier.visits import points_of
-from polidiff.optimize import Clock, GrowingProgram, Limits, Program, Solution, solve
+from polidiff.optimize import GrowingProgram, Limits, Program, Solution, solve
+from polidiff.progress import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import reached_over
 

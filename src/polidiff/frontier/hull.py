@@ -19,7 +19,7 @@ import numpy as np
 from polidiff.frontier.policy_walk import PolicyWalk
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import check_settled
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 
 ALIKE = 1e-9  # share by which equal numbers may differ from rounding

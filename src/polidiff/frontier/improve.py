@@ -18,9 +18,9 @@ from polidiff.frontier.region_plans import solve_regions
 from polidiff.frontier.rule_plans.improve import improve_with_rules
 from polidiff.frontier.rule_plans.moves import actions_only
 from polidiff.frontier.table import improve_table
-from polidiff.optimize import Clock
 from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import Candidates, PolicyLike
+from polidiff.progress import Clock
 from polidiff.records.action import Action
 from polidiff.records.explanation import Explanation
 from polidiff.records.outcome import Interval

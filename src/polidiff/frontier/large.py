@@ -30,8 +30,7 @@ from polidiff.frontier.hull import Hull
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import PROVEN, Effort, Solved
 from polidiff.frontier.sparse_solver import SparseSolver, Vertex
-from polidiff.optimize import Clock
-from polidiff.progress import report, track
+from polidiff.progress import Clock, report, track
 from polidiff.records.arrays import BoolArray, IntArray
 
 MOST_POINTS = 2_000

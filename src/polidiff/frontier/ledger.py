@@ -33,8 +33,8 @@ from polidiff.explanation.words import rule_text
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.setting import Setting
 from polidiff.frontier.visits import fundamental, switched_visits
-from polidiff.optimize import Clock
 from polidiff.policies import one_hot
+from polidiff.progress import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import number
 from polidiff.records.outcome import Interval

@@ -19,7 +19,7 @@ import numpy as np
 from polidiff.frontier.problem import EXIT, EXITS, FrontierProblem
 from polidiff.frontier.staircase import Archive
 from polidiff.frontier.visits import fundamental
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BATCH_NUMBERS = 2_000_000  # numbers held at once in the expected visits of a batch

@@ -18,8 +18,8 @@ from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import fewest_states, local_search
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.staircase import Archive, Steps, new_archive
-from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
+from polidiff.progress import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 
 HULL = 0.5  # of the time that the hull may take

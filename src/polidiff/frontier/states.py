@@ -29,7 +29,7 @@ from polidiff.frontier.problem import EXIT, FrontierProblem, Widened, made_to_en
 from polidiff.frontier.solve import Effort, Solved, span_of
 from polidiff.frontier.staircase import Steps, empty_archive
 from polidiff.frontier.visits import fundamental, max_visits, optimal_values, pair_values, points_of, solved_values
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BEAM = 24  # sets kept per size and price by the first, heuristic pass

@@ -38,9 +38,9 @@ from polidiff.frontier.setting import (
 from polidiff.frontier.solve import Effort, Solved, solve_frontier
 from polidiff.frontier.states import solve_states
 from polidiff.frontier.visits import fundamental
-from polidiff.optimize import Clock
 from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, one_hot
+from polidiff.progress import Clock
 from polidiff.records.arrays import FloatArray, IntArray, read_only
 from polidiff.records.explanation import Methods, WorldSummary
 from polidiff.records.outcome import Interval

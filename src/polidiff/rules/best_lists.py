@@ -18,7 +18,7 @@ from math import comb
 
 import numpy as np
 
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.rules.cell_grid import Box, RuleList, all_boxes, bounds_of, covers
 

@@ -15,8 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from polidiff.errors import InvalidOptionError
-from polidiff.optimize import Clock
 from polidiff.options import Limit, Setting, is_number, is_whole
+from polidiff.progress import Clock
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.rules.generate import GenerationOptions
 from polidiff.rules.learners import Estimator, steady_weights

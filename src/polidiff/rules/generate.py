@@ -31,7 +31,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from polidiff.optimize import Clock, Limits, Solution
+from polidiff.optimize import Limits, Solution
+from polidiff.progress import Clock
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.rules.grid import Problem, priced
 from polidiff.rules.master import Choice, Master, choose

@@ -25,8 +25,8 @@ from typing import TypeAlias
 import numpy as np
 
 from polidiff.errors import InvalidOptionError
-from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
+from polidiff.progress import Clock
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.rule import Clause, Rule
 from polidiff.rules.generate import GenerationOptions, generate, search

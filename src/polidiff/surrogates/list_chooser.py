@@ -26,8 +26,8 @@ import numpy as np
 from polidiff.errors import InvalidLogError
 from polidiff.evaluation.logged.plan import MIN_SUPPORT
 from polidiff.evaluation.scores.difference import MOST_CHANGES
-from polidiff.optimize import Clock
 from polidiff.policies import one_hot
+from polidiff.progress import Clock
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import percent
 from polidiff.records.rule import Condition, Rule, missing_entries

@@ -24,10 +24,10 @@ import numpy as np
 
 from polidiff.evaluation.simulator import default_episodes
 from polidiff.evaluation.verdicts import mean_interval, rare_events
-from polidiff.optimize import Clock
 from polidiff.options import ImproveOptions
 from polidiff.parallel import run_tasks
 from polidiff.policies import PatchedPolicy, Policy, changed_decisions, choose
+from polidiff.progress import Clock
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import number

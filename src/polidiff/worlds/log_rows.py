@@ -49,6 +49,13 @@ class EpisodeRows:
         return int(self.episode[-1]) + 1 if len(self.episode) else 0
 
     @property
+    def previous(self) -> IntArray:
+        """(n,) the row that each row follows; −1 where an episode begins or steps are missing."""
+        before, went_on = np.full(len(self.follow), -1, dtype=np.int64), np.flatnonzero(self.follow >= 0)
+        before[self.follow[went_on]] = went_on
+        return before
+
+    @property
     def whole(self) -> BoolArray:
         """(n,) rows of episodes whose record runs to the end without a cut or a gap."""
         broken = np.bincount(self.episode, self.follow == CUT, self.n_episodes) > 0

@@ -9,7 +9,6 @@ from polidiff.evaluation.assumptions.history import (
     deepen,
     earlier_actions_p_value,
     history_p_value,
-    previous_row,
     transitions_of,
 )
 from polidiff.evaluation.assumptions.log_checks import history_check
@@ -42,7 +41,7 @@ def played(episodes, rng, *, remembers, length=8, ends=False):
 def test_the_row_before_is_unknown_at_the_start_and_after_a_gap():
     follow = np.array([1, -2, 3, -1])
     rows = LoggedRows(np.zeros(4), np.zeros(4, dtype=int), np.zeros(4, dtype=int), follow, np.zeros((4, 1)), None)
-    assert previous_row(rows).tolist() == [-1, 0, -1, 2]
+    assert rows.previous.tolist() == [-1, 0, -1, 2]
 
 
 def test_a_memory_is_seen_and_one_decision_of_it_mends_the_state():
@@ -120,7 +119,7 @@ def test_every_state_keeps_a_number_so_that_policies_still_apply():
 def test_two_decisions_of_memory_need_two():
     rng = np.random.default_rng(3)
     rows = played(3000, rng, remembers=False)
-    before = previous_row(rows)
+    before = rows.previous
     second = np.where(before >= 0, before[before], -1)
     gains = rng.normal(size=len(rows.actions)) + np.where(second >= 0, 1.5 * rows.actions[second], 0.0)
     deepened = deepen(transitions_of(replace(rows, gains=gains[:, None])), 3)
@@ -137,7 +136,7 @@ def test_rows_without_a_successor_do_not_speak():
 def test_a_memory_in_any_outcome_is_seen(outcome):
     rng = np.random.default_rng(5)
     rows = played(400, rng, remembers=False)
-    before = previous_row(rows)
+    before = rows.previous
     gains = rng.normal(size=(len(rows.actions), 2))
     gains[:, outcome] += np.where(before >= 0, rows.actions[before], 0)
     assert history_p_value(transitions_of(replace(rows, gains=gains))) < REJECTED

@@ -18,7 +18,7 @@ from polidiff.frontier.rule_plans.model import choice_model
 from polidiff.frontier.rule_plans.moves import resolve_moves
 from polidiff.frontier.rule_plans.search import landmarks
 from polidiff.frontier.setting import Limit
-from polidiff.optimize import Clock
+from polidiff.progress import Clock
 from polidiff.rules.cell_grid import grid_of_states
 
 from .conftest import planned_with_rules, random_grid, some_policy

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import linalg, stats
 from scipy.spatial import cKDTree
 
-from polidiff.evaluation.assumptions.history import REJECTED, previous_row
+from polidiff.evaluation.assumptions.history import REJECTED
 from polidiff.evaluation.assumptions.log_checks import DRIFT, ROUNDING, WHOLE_TIME, not_testable, shown
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.numbers import counted
@@ -49,7 +49,7 @@ def feature_history_check(rows: LoggedRows, x: FloatArray) -> Assumption:
         "what comes next, given state, action and number of decisions so far, predicted with the decision before and "
         "with that of a neighbour, on episodes not seen; outcomes beyond that against the actions so far"
     )
-    before = previous_row(rows)
+    before = rows.previous
     use = np.flatnonzero((before >= 0) & (rows.follow >= 0))
     episodes = len(np.unique(rows.episode[use]))
     if episodes < FEWEST_EPISODES:
@@ -137,7 +137,7 @@ def earlier_actions_p_value(rows: LoggedRows, state: FloatArray, rng: np.random.
 
     with the mean over neighbours from other episodes; Hotelling's test of :math:`\mathbb{E} U = 0` over episodes i.
     """
-    before, every = previous_row(rows), np.eye(int(rows.actions.max()) + 1)[rows.actions]
+    before, every = rows.previous, np.eye(int(rows.actions.max()) + 1)[rows.actions]
     use = _thinned(rows, np.flatnonzero((before >= 0) & (rows.follow >= -1)), MOST_SUMMED)
     _, episode = np.unique(rows.episode[use], return_inverse=True)
     response, sums = _scaled(rows.gains[use]), np.cumsum(every, axis=0) - every

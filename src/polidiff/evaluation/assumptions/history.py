@@ -212,20 +212,6 @@ class Deepened:
         return self.quiet and self.action_p_value >= UNEXPLAINED
 
 
-def previous_row(rows: LoggedRows) -> IntArray:
-    """(n,) the row that each row follows; -1 where an episode begins or steps are missing.
-
-    >>> one = LoggedRows(np.zeros(3), np.zeros(3, dtype=int), np.array([0, 0, 1]), np.array([1, -1, -1]),
-    ...                  np.zeros((3, 1)), None)
-    >>> previous_row(one)
-    array([-1,  0, -1])
-    """
-    before = np.full(len(rows.follow), -1, dtype=np.int64)
-    went_on = np.flatnonzero(rows.follow >= 0)
-    before[rows.follow[went_on]] = went_on
-    return before
-
-
 @dataclass(frozen=True, eq=False)
 class Transitions:
     """What follows the decisions of a log with numbered states, as whole numbers."""
@@ -290,7 +276,7 @@ def transitions_of(rows: LoggedRows) -> Transitions:
 
 def history_p_value(transitions: Transitions) -> float:
     """P-value of "what follows depends on earlier decisions", or in timed logs on how many there were."""
-    before, pair = previous_row(transitions.rows), transitions.pair
+    before, pair = transitions.rows.previous, transitions.pair
     found = [
         transitions.p_value(np.where(before >= 0, pair[before], -1)) / BEFORE,
         earlier_actions_p_value(transitions) / SO_FAR,
@@ -304,7 +290,7 @@ def earlier_actions_p_value(transitions: Transitions) -> float:
     """P-value of "what a decision brings and leads to goes with the actions taken so far", given state and action."""
     some = transitions.rows.episode % -(-len(transitions.shown) // MOST_SUMMED) == 0
     rows, shown, stratum = transitions.rows.some(some), transitions.shown[some], transitions.stratum[some]
-    step, before = rows.step, previous_row(rows)
+    step, before = rows.step, rows.previous
     use = np.flatnonzero((step > 0) & (rows.follow >= -1))
     if not len(use):
         return 1.0
@@ -355,7 +341,7 @@ def deepen(transitions: Transitions, n_states: int) -> Deepened:
     timed = ends_by_length(transitions) and (len(state) <= few or p_values[0] < REJECTED)
     if timed:
         p_values = [history_p_value(replace(transitions, timed=True))]
-    before, wide = previous_row(rows), int(rows.actions.max(initial=0)) + 1
+    before, wide = rows.previous, int(rows.actions.max(initial=0)) + 1
     while p_values[-1] < REJECTED and len(p_values) <= DEEPEST:
         way = np.where(before >= 0, deep.states[before] * wide + rows.actions[before] + 2, 1)
         label, original = _with_past(state, way, n_states)
@@ -374,7 +360,7 @@ def action_p_value(rows: LoggedRows, shown: IntArray) -> float:
 
     A hidden reason that stands behind decisions and outcomes shows here: past actions and outcomes tell of it.
     """
-    before, state = previous_row(rows), rows.states.astype(np.int64)
+    before, state = rows.previous, rows.states.astype(np.int64)
     known = before >= 0
     pair = state * (int(rows.actions.max()) + 1) + rows.actions
     gains = [binned(pair, column) for column in rows.gains.T if (column != column[0]).any()]

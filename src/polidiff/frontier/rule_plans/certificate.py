@@ -28,8 +28,7 @@ import numpy as np
 from polidiff.frontier.rule_plans.lists import ListedRule, Problem, Scored
 from polidiff.frontier.rule_plans.model import SMALL, best_choices, exact_values, point_at
 from polidiff.frontier.rule_plans.search import Landmarks
-from polidiff.optimize import Clock
-from polidiff.progress import report
+from polidiff.progress import Clock, report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.rules.cell_grid import RuleList, all_boxes
 

@@ -19,9 +19,8 @@ from polidiff.frontier.rule_plans.search import Landmarks, landmarks, search
 from polidiff.frontier.rule_plans.seeds import admissible, baselines, imitations
 from polidiff.frontier.setting import Limit, broken_limits, guard_limits
 from polidiff.frontier.table import exactly, summary
-from polidiff.optimize import Clock
 from polidiff.options import ImproveOptions
-from polidiff.progress import report
+from polidiff.progress import Clock, report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule

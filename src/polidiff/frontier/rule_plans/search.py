@@ -16,8 +16,7 @@ import numpy as np
 
 from polidiff.frontier.rule_plans.lists import ListedRule, Problem, Scored, best_boxes
 from polidiff.frontier.rule_plans.model import DENSE_UP_TO, Point, best_choices, point_at, screen
-from polidiff.optimize import Clock
-from polidiff.progress import report
+from polidiff.progress import Clock, report
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.rules.cell_grid import RuleList
 
