@@ -91,6 +91,13 @@ def check(seed, kind, grouped, folder):
         inside = [row for row in rows if where[row[2]] == k]
         assert region.support.episodes == len({row[who] for row in inside})
         assert region.support.share == pytest.approx(len(inside) / len(rows))
+        for entry in region.support.actions:
+            taken = {row[who] for row in inside if log.actions[row[3]].name == entry.action}
+            assert entry.people in (0, len(taken)), "0: nobody was counted by action"
+        for sentence in told.sentences if kind == "single" else ():
+            if sentence.start == region.rule:
+                assert sentence.support.episodes == region.support.episodes
+                assert sentence.share == pytest.approx(region.support.share)
     for sentence in told.sentences:
         assert sentence.support.episodes <= len(everyone)
         if sentence.start is None:
@@ -100,6 +107,7 @@ def check(seed, kind, grouped, folder):
     assert facts["episodes"] == len({row[0] for row in rows})
     assert facts.get("people", len(everyone)) == len(everyone)
     assert " people" in str(told) or not grouped
+    check_what_is_left(told, suppressed(told), where, numbers_of(log, kind))
     rare = {row[who] for row in rows if row[2] == RARE}
     shown = json.loads(dumps(suppressed(told)))
     outputs = (
@@ -110,6 +118,18 @@ def check(seed, kind, grouped, folder):
     if len(rare) < 10:
         assert not any("RARE" in output for output in outputs)
     assert all(region["support"]["episodes"] >= 10 for region in shown["regions"])
+
+
+def check_what_is_left(told, left, where, numbers):
+    """A state of a region that is not shown is met by no other rule, unless that region is said to lie outside it."""
+    kept = {region.id for region in left.regions}
+    seen = first_match([region.rule for region in left.regions], np.array(numbers, dtype=object))
+    for state in np.flatnonzero((where >= 0) & (seen >= 0)):
+        if told.regions[where[state]].id not in kept:
+            assert left.regions[seen[state]].beside_few
+    if not any("rounded" in line for line in left.warnings):
+        whole = {region.id: region.support.episodes for region in told.regions}
+        assert all(region.support.episodes == whole[region.id] for region in left.regions)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -170,3 +170,19 @@ def test_people_of_many_decisions_are_counted_as_people(labels):
         inside = region.rule.covers(np.array([[v] for v in frame["x"]], dtype=object if labels else float))
         assert region.support.episodes == 12
         assert region.shift.current == pytest.approx((act[inside] == region.proposed).mean())
+
+
+def test_a_place_is_said_to_lie_outside_a_few_who_are_not_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(40), 8)
+    frame = pl.DataFrame({"person": person, "x": rng.random(320).round(2), "size": person / 40,
+                          "act": rng.choice(["a", "b"], 320), "paid": rng.random(320)})  # fmt: skip
+    frame.write_csv("d.csv")
+    given = ["--log", "d.csv", "--state", "x", "--state", "size", "--action", "act", "--reward", "paid"]
+    rules = ["--rule", "x >= 0.7 and size >= 0.8: b", "--rule", "x >= 0: a"]
+    assert run(["explain", *given, "--set", "world.log.group=person", "--current", "log", *rules, "-o", "d.json"]) == 0
+    assert "• Where x ≥ 0, outside places that are not shown (" in capsys.readouterr().out
+    assert [region["beside_few"] for region in json.loads(Path("d.json").read_text("utf-8"))["regions"]] == [True]
+    assert run(["ask", "d.json", "case", "x=0.8, size=0.9"]) == 0
+    assert "because x ≥ 0, except for fewer than 10 people" in capsys.readouterr().out

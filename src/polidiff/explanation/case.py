@@ -136,7 +136,7 @@ def _mean_of(explanation: Explanation, told: Sentence, lead: str = "") -> tuple[
     if told.start is None:
         return f"{unjudged} over all starts: {effect}.", ()
     who = " or ".join(map(place_text, told.rules))
-    apart = ", outside the groups told before" if after_another(explanation.sentences, told) else ""
+    apart = ", outside earlier groups" if after_another(explanation.sentences, told) else ""
     episodes = "decisions" if explanation.world.one_step else "episodes that start"
     return f"{lead}{unjudged} of {episodes} {who}{apart}: {effect}.", told.verdicts
 
@@ -166,7 +166,8 @@ def _action_text(
     by = ""
     if region is not None and region.rule.features != ("state",):
         where = rule_text(region.rule) if region.rule.conditions else "it is so everywhere"
-        by = f" (because {where}{'' if known else _how_right(region)})"
+        unshown = f", {withheld_text(explanation)}" if region.beside_few and not known else ""
+        by = f" (because {where}{unshown}{'' if known else _how_right(region)})"
     shift = region.shift if region is not None and shifted else None
     return f"For {name}: {swap_words(*actions, shift, None)}{by}."
 

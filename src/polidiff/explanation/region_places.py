@@ -26,6 +26,7 @@ from polidiff.records.outcome import Outcome
 from polidiff.records.rule import overlap, overlap_any
 
 BELOW = ", told below"
+UNSHOWN = "places that are not shown"
 MOST_CARRIED = 3  # outcomes of which it is said what one change does
 MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
 
@@ -43,12 +44,12 @@ def outside(regions: Sequence[Region], known: Collection[str] | None = None) -> 
 
     Where only the `known` ones have been introduced to the reader, it says where the others are told.
     """
-    return {
-        k: f", outside {names_text(before, 'and')}{BELOW * (known is not None and not set(before) <= set(known))}"
-        if before
-        else ""
-        for k, before in earlier(regions).items()
-    }
+    apart = {}
+    for region, before in zip(regions, earlier(regions).values(), strict=True):
+        below = BELOW * (known is not None and not set(before) <= set(known))
+        parts = [names_text(before, "and") + below] * bool(before) + [UNSHOWN] * region.beside_few
+        apart[region.id] = f", outside {' and '.join(parts)}" if parts else ""
+    return apart
 
 
 def introduced(region: Region, regions: Sequence[Region]) -> str:
@@ -169,9 +170,9 @@ def carrier(regions: Sequence[Region], verdict: Verdict) -> Region | None:
 
 
 def after_another(sentences: Sequence[Sentence], sentence: Sentence) -> bool:
-    """Whether an earlier sentence tells of starts that this one's rules cover: a start belongs to the first of them."""
+    """Whether an earlier sentence has starts that this one's rules cover: a start belongs to the first of them."""
     before = takewhile(lambda other: other is not sentence, sentences)
-    return any(overlap_any(other.rules, sentence.rules) for other in before)
+    return sentence.beside_few or any(overlap_any(other.rules, sentence.rules) for other in before)
 
 
 def losing_groups(sentences: Sequence[Sentence]) -> list[WorseOff]:

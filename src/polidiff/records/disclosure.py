@@ -28,7 +28,7 @@ from polidiff.records.explanation import (
 )
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import Frontier, Plan
-from polidiff.records.rule import Rule, within
+from polidiff.records.rule import Rule, overlap_any, within
 
 AnyResult = TypeVar("AnyResult", bound=Explanation | Frontier)
 _COUNT = re.compile(r"^Rests on .*?(?=;|\. |\.?$)")
@@ -46,13 +46,21 @@ def disclosed(whole: Explanation, left: Explanation, least: int, *, unknown: boo
         sum(part.support.episodes for part in before) - sum(part.support.episodes for part in after)
         for before, after in ((whole.regions, left.regions), (whole.sentences, left.sentences))
     ]
-    known = left.world.facts.get("episodes", units)
-    episodes = known if isinstance(known, (int, float)) else units
+    episodes = float(left.world.facts.get("episodes", units))
     changed = left.changes * episodes
     if not left.regions and (unknown or few(hidden[0], least) or few(changed, least)):
         left = _without_effect(left, least)
-    regions = tuple(replace(region, recall=share(region.recall, changed, least)) for region in left.regions)
-    left = replace(left, regions=regions, changes=share(left.changes, episodes, least))
+    beside = beside_few([[r.rule] for r in whole.regions], [[r.rule] for r in left.regions])
+    regions = tuple(
+        replace(region, recall=share(region.recall, changed, least), beside_few=region.beside_few or few_before)
+        for region, few_before in zip(left.regions, beside, strict=True)
+    )
+    beside = beside_few([s.rules for s in whole.sentences], [s.rules for s in left.sentences])
+    sentences = tuple(
+        replace(sentence, beside_few=sentence.beside_few or few_before)
+        for sentence, few_before in zip(left.sentences, beside, strict=True)
+    )
+    left = replace(left, regions=regions, sentences=sentences, changes=share(left.changes, episodes, least))
     acting = [(a, region.support.episodes) for region in whole.regions for a in region.support.actions]
     hidden += [a.people for a, people in acting if max(a.current, a.proposed) * people >= least]  # given to many
     sizes = counted(left, least)
@@ -66,6 +74,21 @@ def with_rounding_note(record: AnyResult, least: int) -> AnyResult:
     few = f"fewer than {least} {record.world.counted_in}"
     line = f"Counts, shares and values beside {few} are rounded or hold these few, so that nobody can be found out."
     return record if line in record.warnings else replace(record, warnings=(*record.warnings, line))
+
+
+def beside_few(whole: Sequence[Sequence[Rule]], left: Sequence[Sequence[Rule]]) -> list[bool]:
+    """Whether each place that is left meets an earlier one that is not: then it lies outside what nobody is shown.
+
+    >>> from polidiff.records.rule import Condition
+    >>> x = [[Rule((Condition("x", 0, high=high),))] for high in (1.0, 2.0)]
+    >>> beside_few([*x, [Rule()]], [x[1], [Rule()]]), beside_few([x[1], x[0]], [x[1]])
+    ([True, True], [False])
+    """
+    before = [whole[: whole.index(place)] if place in whole else whole for place in left]
+    return [
+        any(other not in left and overlap_any(other, place) for other in others)
+        for place, others in zip(left, before, strict=True)
+    ]
 
 
 def few(count: float, least: int) -> bool:

@@ -77,6 +77,7 @@ class Region:
     key: str = ""  # made from swap and place alone, so that two results can be compared; `id` is for reading
     effect: RegionEffect | None = None  # None where no episode visits it, and for all but the most visited regions
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # of "precision" and "recall"; see `Quality`
+    beside_few: bool = False  # whether an earlier region that is not shown has a part of its place
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ class Sentence:
     path_fidelity: float | None = None  # share of these starts whose own modal path is the one told; None without one
     precision: float | None = None  # share of the visits in its regions that have the swap told; None without regions
     left_out: int = 0  # regions that it meets and that are not shown, because too few people stand behind them
+    beside_few: bool = False  # whether an earlier group that is not shown has some of these starts
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -219,8 +221,7 @@ class Quality:
     forms: tuple[FormScore, ...] = ()
     stability: float | None = None  # mean Jaccard of regions over resamples; None unless asked for
     held_out: bool = True  # whether these visits made no rules; else they are all that are known
-    intervals: Mapping[str, Interval] = field(default_factory=dict)  # of "precision", "recall", "f1": each by itself,
-    # by episodes; none where visits are weighed exactly, where they made the rules, or from a log
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # of "precision", "recall", "f1" of played visits
     patched: Mapping[str, float] = field(default_factory=dict)  # outcome -> what the patch adds, where completeness < 0
 
 
@@ -266,8 +267,7 @@ class WorldSummary:
     @property
     def units(self) -> float:
         """How many people a log has; episodes, where it does not know people."""
-        count = self.facts.get(self.counted_in)
-        return float(count) if isinstance(count, (int, float)) and count > 0 else 1.0
+        return float(self.facts.get(self.counted_in) or 1.0)
 
     @property
     def starts(self) -> str:
