@@ -8,7 +8,7 @@ from scipy import sparse
 
 from polidiff.frontier import sparse_solver
 from polidiff.frontier.problem import build_problem
-from polidiff.frontier.sparse_solver import Margins, SparseRows, SparseSolver
+from polidiff.frontier.sparse_solver import Margins, SparseRows, SparseSolver, SweptVisits
 
 
 def ragged_problem(seed, n_states=60):
@@ -42,6 +42,21 @@ def test_values_of_policies_followed_one_after_the_other_are_those_of_a_dense_so
         rows.settle(problem.reward[choice], values, 1e-12)
         np.testing.assert_allclose(values, exact(problem, choice), atol=1e-9)
         np.testing.assert_array_equal(rows.moves().toarray(), problem.dense[choice])
+
+
+@pytest.mark.parametrize("pairs", [sparse_solver.PAIRS_OF_SWEEPS, 0])
+@pytest.mark.parametrize("seed", range(5))
+def test_visits_are_those_of_a_dense_solve_from_whatever_they_are_swept(seed, pairs, monkeypatch):
+    monkeypatch.setattr(sparse_solver, "PAIRS_OF_SWEEPS", pairs)
+    problem, rng = ragged_problem(seed), np.random.default_rng(seed)
+    initial = np.where(np.arange(60) < 2, 0.5, 0.0)
+    swept = SweptVisits(problem.transitions, initial)
+    for size in (0.0, 1.0, 1e9):
+        choice = rng.integers(problem.first[:-1], problem.first[1:])
+        expected = np.linalg.solve(np.eye(60) - problem.dense[choice].T, initial)
+        reached, visits = swept.of(choice, size * rng.normal(size=60))
+        np.testing.assert_array_equal(reached, expected > 1e-12)
+        np.testing.assert_allclose(visits, expected, atol=1e-10)
 
 
 def test_a_chain_that_is_slow_to_sweep_forwards_is_swept_back_as_well():

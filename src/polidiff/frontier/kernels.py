@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polidiff.compiled import kernel
+from polidiff.compiled import kernel, loops
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 U32Array = np.ndarray[tuple[int, ...], np.dtype[np.uint32]]
@@ -46,6 +46,51 @@ def copy_rows(
             own_chance[n] = chance[j]
             n += np.uint32(1)
         own_ends[s] = n
+
+
+@loops
+def arrivals(
+    starts: U32Array,
+    index: U32Array,
+    chance: FloatArray,
+    chosen: IntArray,
+    reached: BoolArray,
+    states: IntArray,
+    place: U32Array,
+    origin: U32Array,
+    share: FloatArray,
+) -> None:
+    """From which states each one is entered under the rows that a policy chose, and with which chance: the transpose.
+
+    `reached` says where episodes start, and then where they come; the others enter nothing. `states` (S,) is room to
+    work, and `place` (S + 1,) is 0 before.
+    """
+    count, met = len(chosen), 0
+    for s in range(count):
+        if reached[s]:
+            states[met] = s
+            met += 1
+    done = 0
+    while done < met:
+        p = chosen[states[done]]
+        done += 1
+        for j in range(starts[p], starts[p + 1]):
+            into = index[j]
+            place[into] += np.uint32(1)
+            if chance[j] > 0.0 and not reached[into]:
+                reached[into] = True
+                states[met] = into
+                met += 1
+    for s in range(count):
+        place[s + 1] += place[s]
+    for i in range(met - 1, -1, -1):
+        s = states[i]
+        p = chosen[s]
+        for j in range(starts[p], starts[p + 1]):
+            into = index[j]
+            place[into] -= np.uint32(1)
+            origin[place[into]] = np.uint32(s)
+            share[place[into]] = chance[j]
 
 
 @kernel

@@ -109,7 +109,9 @@ def _result(
     gap = max(0.0, float(np.max(hidden, initial=0.0))) / span
     stopped = bool(gap > (effort.gap if budget is None else PROVEN))
     method = "prices by bisection, sparse policy iteration"
-    return Solved(changes[rows], returns[rows], choices[rows], bounds[rows], gap, hull, 0, stopped, span, method)
+    numbers = changes[rows], returns[rows], choices[rows], bounds[rows]
+    visits = tuple(plans[i].visits for i in np.arange(len(plans))[rows])
+    return Solved(*numbers, gap, hull, 0, stopped, span, method, visits)
 
 
 @dataclass

@@ -22,21 +22,18 @@ from scipy import sparse
 from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.frontier.problem import GUARD_TOLERANCE, FrontierProblem, build_problem
-from polidiff.frontier.sparse_solver import PAIRS_OF_SWEEPS
+from polidiff.frontier.sparse_solver import SweptVisits
 from polidiff.options import Unit
 from polidiff.policies import PolicyLike, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.parse import parse_guards
 from polidiff.surrogates.record import change_costs, frozen_states, guard_rooms
-from polidiff.worlds.checks import reachable_from
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
     from polidiff.options import ChangeCost, Freeze, Keep
 
 DISAGREEMENT = 1e-6
-RESIDUAL = 1e-12
-SWEPT = 0.05  # of the residual: the largest move after which sweeps end
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,51 +190,29 @@ class Evaluated:
     outcomes: dict[str, FloatArray]  # name -> (n,), the return among them
 
 
-def evaluate_plans(setting: Setting, actions: IntArray) -> Evaluated:
-    """Exact changes, return and outcomes of deterministic plans (n, S), neighbours in the list differing little."""
-    world, states = setting.world, np.arange(setting.world.n_states)
+def evaluate_plans(setting: Setting, actions: IntArray, visits: Sequence[FloatArray | None] = ()) -> Evaluated:
+    """Exact changes, return and outcomes of deterministic plans (n, S), neighbours in the list differing little.
+
+    Each is swept, in the world's own rows, from the visits that the search worked out for the states of its problem,
+    or from those of the plan before.
+    """
+    world = setting.world
     gains = {outcome.name: world.outcome_table(outcome) for outcome in world.told_outcomes}
     measured = np.stack([setting.cost, world.rewards, *gains.values()])
-    kept, sums = actions.copy(), np.zeros((len(measured), len(actions)))
-    visited = _Visits(setting)
+    kept, sums = np.tile(setting.base, (len(actions), 1)), np.zeros((len(measured), len(actions)))
+    inside = np.flatnonzero(~world.absorbing)
+    moves = sparse.csr_array(world.discount * world.transitions[:, inside])
+    swept, own = SweptVisits(moves, world.initial[inside]), np.searchsorted(inside, setting.problem.names)
+    there = world.initial[inside]
     for i, plan in enumerate(actions):
-        reached, visits = visited.of(plan)
-        kept[i] = np.where(reached, plan, setting.base)
-        sums[:, i] = measured[:, states, kept[i]] @ visits
+        near = visits[i] if i < len(visits) else None
+        if near is not None:
+            there[own] = near
+        reached, there = swept.of(inside * world.n_actions + plan[inside], there)
+        kept[i, inside[reached]] = plan[inside[reached]]
+        sums[:, i] = measured[:, inside, kept[i, inside]] @ there
     changes, returns, *others = sums
     return Evaluated(kept, changes, returns, dict(zip(gains, others, strict=True)))
-
-
-class _Visits:
-    """Expected visits of plans that are evaluated one after the other, each swept from those of the plan before.
-
-    What that gives is believed only where it solves the plan's own system in the world, else it is solved afresh.
-    """
-
-    def __init__(self, setting: Setting) -> None:
-        self.world = setting.world
-        self.inside = np.flatnonzero(~self.world.absorbing)
-        self.rows = self.inside * self.world.n_actions
-        self.moves = sparse.csr_array(self.world.discount * self.world.transitions[:, self.inside])
-        self.start = self.world.initial[self.inside]
-        self.before = self.start
-
-    def of(self, plan: IntArray) -> tuple[BoolArray, FloatArray]:
-        """(S,) the states that a plan reaches, absorbing ones left out, and expected visits, 0 elsewhere."""
-        from polidiff.frontier.kernels import settle
-
-        moves = self.moves[self.rows + plan[self.inside]]
-        reached, into = reachable_from(moves, self.start > 0), moves.tocsc()  # whose columns are rows of the transpose
-        place, origin = into.indptr.astype(np.uint32), into.indices.astype(np.uint32)
-        inside = np.where(reached, self.before, 0.0)  # what is not reached may circle for ever
-        target = SWEPT * RESIDUAL * max(1.0, float(inside.max()))
-        settle(place[:-1], place[1:], origin, into.data, self.start, inside, target, PAIRS_OF_SWEEPS, False)
-        if np.abs(self.start + moves.T @ inside - inside).max() > RESIDUAL * max(1.0, float(np.abs(inside).max())):
-            inside = ExactEvaluator(self.world, one_hot(plan, self.world.n_actions)).visits()[self.inside]
-        self.before = inside
-        there, visits = np.zeros(self.world.n_states, dtype=np.bool_), np.zeros(self.world.n_states)
-        there[self.inside], visits[self.inside] = reached, np.maximum(inside, 0.0)
-        return there, visits
 
 
 def check_agreement(expected_changes: FloatArray, expected_returns: FloatArray, again: Evaluated) -> None:

@@ -56,6 +56,7 @@ class Solved:
     stopped: bool  # a limit was met with work left
     span: float  # return of the optimum less that of the first plan, at least a rounding error
     method: str = "hull, local search, branch and bound"
+    visits: tuple[FloatArray | None, ...] = ()  # (S,) of each plan, where the search worked them out
 
     @cached_property
     def gaps(self) -> FloatArray:

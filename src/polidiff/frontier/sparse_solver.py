@@ -2,7 +2,8 @@ r"""Policy iteration at any price of a change on sparse rows: memory is linear i
 
 The iteration looks at one column, the return less the price of the changes. Early rounds need no more than the sign of
 the larger advantages, so their policies are evaluated only to a share of the largest gain found; the last one is
-believed only after a tight evaluation that leaves no gain. Changes and return are solved apart at the end.
+believed only after a tight evaluation that leaves no gain. Its visits, swept in the same way over the transposed rows,
+then give its changes and return, and whatever else is asked of it.
 
 Where every policy ends, the rounds may start from any values and switch while they sweep; else only strict gains on
 the exact values of a policy are taken, so that a switch which never ends proves a loop that pays for ever.
@@ -38,6 +39,9 @@ LOOSE = 0.05  # share of the largest gain to which a policy is evaluated that on
 STRICT = 1e-8  # advantage, relative to the values, above which a switch counts as a gain
 LOOSE_ROUNDS = 40  # after which evaluations are tight, so that policy iteration cannot circle
 PAIRS_OF_SWEEPS = 400  # after which an evaluation goes to the solver of linear systems
+RESIDUAL = 1e-12  # by which visits may miss their equations, relative to the most visits
+SWEPT = (0.5, 0.02)  # of the residual: the largest move after which sweeps end, and if that was too early
+MOST_VISITS = 50_000_000  # numbers: visits of plans that are kept for those who ask more of the plans
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +52,7 @@ class Vertex:
     changes: float
     returns: float
     ranks: IntArray  # (S,) which of its pairs each state takes, in as few bytes as they need
+    visits: FloatArray | None  # (S,) expected; None where too many plans would hold them
 
 
 class SparseSolver:
@@ -58,9 +63,10 @@ class SparseSolver:
         self.lines: list[tuple[float, float]] = []  # price, and the most that return less price times changes can be
         self.loops = not problem.leaks.all() and not problem.always_ends
         self.rows = SparseRows(problem.transitions, problem.first)
+        self.swept, self.kept = SweptVisits(problem.transitions, problem.initial), 0
         self.small = np.min_scalar_type(int(np.diff(problem.first).max(initial=1)) - 1)
         most = max(2, problem.transitions.nnz // (3 * problem.n_states))  # no more numbers than the transitions hold
-        self.recent: deque[tuple[Vertex, FloatArray, FloatArray]] = deque(maxlen=most)  # with return and changes
+        self.recent: deque[tuple[float, FloatArray]] = deque(maxlen=most)  # price, and values at it and visits (2, S)
 
     def choice(self, vertex: Vertex) -> IntArray:
         """(S,) the pairs of a vertex."""
@@ -69,11 +75,14 @@ class SparseSolver:
     def cheapest(self) -> Vertex:
         """The current policy, with free improvements if there are any."""
         start = self.problem.ending_choice(self.problem.base)
-        vertex = self._vertex(0.0, start, np.zeros(self.problem.n_states))
+        values = np.zeros(self.problem.n_states)
+        self.rows.follow(start)
+        self._settle(self.problem.reward[start], values)
+        price = 1e4 * (1.0 + float(np.abs(values).max()))
+        vertex = self._vertex(price, start, values, self.problem.initial)
         free = self.problem.cost == 0
         if int(free.sum()) == self.problem.n_states and vertex.changes < 1e-12:
             return vertex
-        price = 1e4 * (1.0 + float(np.abs(self.recent[-1][1]).max()))
         return self.best(price, vertex)
 
     def between(self, left: Vertex, right: Vertex) -> Vertex | None:
@@ -87,9 +96,9 @@ class SparseSolver:
     def best(self, price: float, start: Vertex, held: BoolArray | None = None) -> Vertex:
         """The best policy at a price, by policy iteration from a vertex's; `held` states keep their decision."""
         weight = self.problem.reward - price * self.problem.cost
-        values = self._guess(price)
+        values, near = self._guess(price)
         choice = self._iterate(weight, self.choice(start), values, held)
-        found = self._vertex(price, choice, values)
+        found = self._vertex(price, choice, values, near)
         self.lines += [] if held is not None else [(price, found.returns - price * found.changes)]
         return found
 
@@ -134,33 +143,61 @@ class SparseSolver:
             raise UnboundedReturnError(unbounded_message(self.problem, choice))
 
     def _guess(self, price: float) -> FloatArray:
-        """(S,) values near those at a price: the higher of what the nearest policies on either side are worth at it."""
-        found: FloatArray | None = None
-        for side in (-1, 1):
-            near = [kept for kept in self.recent if side * (kept[0].price - price) >= 0]
-            if near:
-                _, returns, changes = min(near, key=lambda kept: abs(kept[0].price - price))
-                line = returns - price * changes
-                found = line if found is None else np.maximum(found, line, out=found)
-        return np.zeros(self.problem.n_states) if found is None else found
+        """(2, S) values and visits near those at a price: on the line through the nearest, on either side if known."""
+        nearest = sorted(self.recent, key=lambda kept: abs(kept[0] - price))
+        sides = [[kept for kept in nearest if side * (kept[0] - price) > 0] for side in (-1, 1)]
+        (low, there), (high, beyond) = [sides[0][0], sides[1][0]] if all(sides) else (nearest * 2)[:2]
+        share = 0.0 if low == high else max(-1.0, (price - low) / (high - low))
+        return there + share * (beyond - there)
 
-    def _vertex(self, price: float, choice: IntArray, values: FloatArray) -> Vertex:
-        """A policy with its changes and return; `values` are its own at the price, or near them."""
-        near = min(self.recent, key=lambda kept: abs(kept[0].price - price), default=None)
-        guess = np.zeros(len(values)) if near is None else near[2].copy()
-        changes = self._evaluated(choice, self.problem.cost, guess)
-        returns = self._evaluated(choice, self.problem.reward, values + price * changes)
+    def _vertex(self, price: float, choice: IntArray, values: FloatArray, near: FloatArray) -> Vertex:
+        """A policy with its changes and return; `values` are its own at the price, `near` visits near its own."""
+        _, visits = self.swept.of(choice, near)
+        count, total = (float(visits @ weight[choice]) for weight in (self.problem.cost, self.problem.reward))
+        self.recent.appendleft((price, np.stack([values, visits])))
+        self.kept += len(visits)
         ranks = (choice - self.problem.first[:-1]).astype(self.small)
-        count, total = (float(self.problem.initial @ column) for column in (changes, returns))
-        vertex = Vertex(price, count, total, ranks)
-        self.recent.append((vertex, returns, changes))
-        return vertex
+        return Vertex(price, count, total, ranks, visits if self.kept <= MOST_VISITS else None)
 
-    def _evaluated(self, choice: IntArray, weight: FloatArray, values: FloatArray) -> FloatArray:
-        """(S,) what the decisions of a policy weigh from each state on, from values near them."""
-        self.rows.follow(choice)
-        self.rows.settle(weight[choice], values, TIGHT * float(np.abs(weight[choice]).max(initial=0.0)))
-        return values
+    def _settle(self, weight: FloatArray, values: FloatArray) -> None:
+        """Bring values to what the decisions of the policy that is followed weigh from each state on."""
+        self.rows.settle(weight, values, TIGHT * float(np.abs(weight).max(initial=0.0)))
+
+
+class SweptVisits:
+    """Expected visits of policies on sparse rows, each swept from those of a policy near it.
+
+    What that gives is believed only where it solves the policy's own system, else it is solved afresh.
+    """
+
+    def __init__(self, transitions: sparse.csr_matrix | sparse.csr_array, initial: FloatArray) -> None:
+        self.starts, self.index = transitions.indptr.astype(np.uint32), transitions.indices.astype(np.uint32)
+        self.chance, self.lengths = np.array(transitions.data), np.diff(transitions.indptr)
+        self.initial = np.array(initial)
+
+    def of(self, chosen: IntArray, near: FloatArray) -> tuple[BoolArray, FloatArray]:
+        """(S,) the states that a policy, by the row that it takes in each, reaches, and its visits of them."""
+        from polidiff.frontier.kernels import arrivals, settle
+
+        count, size = len(self.initial), int(self.lengths[chosen].sum())
+        reached, place = self.initial > 0, np.zeros(count + 1, dtype=np.uint32)
+        origin, share = np.zeros(size, dtype=np.uint32), np.zeros(size)
+        room = np.empty(count, dtype=np.int64)
+        arrivals(self.starts, self.index, self.chance, chosen, reached, room, place, origin, share)
+        visits = np.where(reached, near, 0.0)  # what is not reached may circle for ever
+        into = (place[:-1], place[1:], origin, share)
+        moves = sparse.csr_array((share, origin.view(np.int32), place.view(np.int32)), shape=(count, count))
+        for swept in SWEPT:
+            settle(*into, self.initial, visits, swept * _rounding(visits), PAIRS_OF_SWEEPS, False)
+            if np.abs(self.initial + moves @ visits - visits).max(initial=0.0) <= _rounding(visits):
+                return reached, np.maximum(visits, 0.0)
+        inside = np.flatnonzero(reached)
+        visits[inside] = solver(sparse.csr_array(moves[inside][:, inside].T), 1.0)(self.initial[inside], True)
+        return reached, np.maximum(visits, 0.0)
+
+
+def _rounding(visits: FloatArray) -> float:
+    return RESIDUAL * max(1.0, float(np.abs(visits).max(initial=0.0)))
 
 
 class SparseRows:

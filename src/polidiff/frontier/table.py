@@ -114,7 +114,7 @@ def solve_setting(
     if less is None:
         return solved
     hull = replace(solved.hull, choices=less.back(solved.hull.choices))
-    return replace(solved, choices=less.back(solved.choices), hull=hull)
+    return replace(solved, choices=less.back(solved.choices), hull=hull, visits=())
 
 
 def _solve(
@@ -157,7 +157,7 @@ def improve_table(surrogate: Surrogate, options: ImproveOptions) -> Frontier:
     solving = clock.share(SOLVING)
     solved = solve_setting(setting, Effort(gap=options.gap), solving, within, options.max_states)
     clock.stopped |= solving.stopped
-    again = evaluate_plans(setting, np.array([setting.actions_of(choice) for choice in solved.choices]))
+    again = evaluate_plans(setting, np.array([setting.actions_of(c) for c in solved.choices]), solved.visits)
     check_agreement(solved.changes, solved.returns, again)
     listed, again = _with_current(setting, solved, again)
     frontier = _frontier(setting, listed, again, surrogate, options, clock)
