@@ -50,10 +50,13 @@ def table(seed, *, factor=1.0, gift=0.0, price=None):
 
 
 def shape(frontier):
-    """What plans do, and how much is proven about them."""
-    return [(plan.patch.to_dict()["edits"], plan.proven) for plan in frontier], [
-        round(plan.changes, 6) for plan in frontier
+    """What plans do, how much is proven about them, which other budgets they answer, and what is said of changes."""
+    plans = [
+        (plan.patch.to_dict()["edits"], plan.proven, round(plan.changes, 6), len(plan.warnings)) for plan in frontier
     ]
+    entries = frontier.ledger.entries if frontier.ledger else ()
+    said = [(entry.needs, entry.conflicts) for entry in entries]
+    return plans, frontier._sought(0.9), said, frontier.ledger and frontier.ledger.order
 
 
 CURRENT = np.zeros(8, dtype=int)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -47,6 +47,7 @@ ORDERS = 400  # random orders behind a sampled Shapley value
 FEWEST_ORDERS = 20  # where time is up
 SHARES = (0.25, 0.5, 0.75, 1.0)
 ROUNDING = 1e-3  # of what a change is worth: four digits of it are told
+ALIKE, NOISE = 1e-9, 1e-12  # share of the largest gain, and of the return, that is rounding
 
 
 Worth: TypeAlias = Callable[[tuple[int, ...]], float]  # return with a subset of changes; −∞ if it may never end
@@ -159,15 +160,27 @@ def make_ledger(
     own = tuple(int(i) for i in players)
     exact = len(own) <= EXACT_UP_TO
     shares = _shapley_exact(worth, own) if exact else _shapley_sampled(worth, own, level, rng, clock or Clock())
-    entries = [_entry(worth, own, i, naming, shares.get(i)) for i in range(len(naming.states))]
-    order = _best_order(worth, own) if exact else _greedy_order(worth, own)
+    tiny = rounding([worth(some) for some in ((), *((i,) for i in range(len(naming.states))), own)])
+    entries = [_entry(worth, own, i, naming, shares.get(i), tiny) for i in range(len(naming.states))]
+    order = _best_order(worth, own, tiny) if exact else _greedy_order(worth, own, tiny)
     running = tuple(_finite(worth(tuple(sorted(order[: n + 1])))) for n in range(len(order)))
     return Ledger(tuple(entries), tuple(naming.change(i) for i in order), running, exact)
 
 
-def _entry(worth: Worth, own: tuple[int, ...], i: int, naming: Naming, share: Interval | None) -> LedgerEntry:
+def rounding(returns: Sequence[float]) -> float:
+    """Differences below this are rounding, beside the largest one between the first of some returns and the others.
+
+    >>> rounding([1e-9, 3e-9, -math.inf]) < 1e-17
+    True
+    """
+    gains = [abs(value - returns[0]) for value in returns if math.isfinite(value)]
+    return ALIKE * max(gains) + NOISE * abs(returns[0])
+
+
+def _entry(
+    worth: Worth, own: tuple[int, ...], i: int, naming: Naming, share: Interval | None, tiny: float
+) -> LedgerEntry:
     nothing = worth(())
-    tiny = 1e-9 * (1.0 + abs(nothing))
     alone = worth((i,)) - nothing
     without = tuple(j for j in own if naming.states[j] != naming.states[i])
     with_it = tuple(sorted((*without, i)))
@@ -254,13 +267,12 @@ def _shapley_sampled(
     return {i: Interval(float(m), float(m - h), float(m + h), level) for i, m, h in zip(own, mean, half, strict=True)}
 
 
-def _best_order(worth: Worth, own: tuple[int, ...]) -> list[int]:
+def _best_order(worth: Worth, own: tuple[int, ...], tiny: float) -> list[int]:
     """The order with the largest sum of returns on the way, over all orders (Held and Karp).
 
     Orders in which episodes never end for a while come last; of orders that are equal but for rounding, the one that
     takes the first changes first.
     """
-    tiny = 1e-9 * (1.0 + abs(worth(())))
     best: dict[tuple[int, ...], tuple[int, float, tuple[int, ...]]] = {(): (0, 0.0, ())}
     for _ in own:
         longer: dict[tuple[int, ...], tuple[int, float, tuple[int, ...]]] = {}
@@ -280,9 +292,9 @@ def _best_order(worth: Worth, own: tuple[int, ...]) -> list[int]:
     return list(best[tuple(sorted(own))][2]) if own else []
 
 
-def _greedy_order(worth: Worth, own: tuple[int, ...]) -> list[int]:
+def _greedy_order(worth: Worth, own: tuple[int, ...], tiny: float) -> list[int]:
     """At every step the change that returns most with those made before, the first of those that return as much."""
-    order, tiny = list[int](), 1e-9 * (1.0 + abs(worth(())))
+    order = list[int]()
     while len(order) < len(own):
         rest = [i for i in own if i not in order]
         returns = [worth(tuple(sorted((*order, i)))) for i in rest]
@@ -348,7 +360,8 @@ class Adoption:
 
 def _loss_on_the_way(points: list[AdoptionPoint]) -> list[str]:
     now = points[0].expected_return
-    worse = [p for p in points[1:] if p.expected_return < now - 1e-9 * (1.0 + abs(now))]
+    tiny = rounding([point.expected_return for point in points])
+    worse = [p for p in points[1:] if p.expected_return < now - tiny]
     if not worse:
         return []
     low = min(worse, key=lambda p: p.expected_return)

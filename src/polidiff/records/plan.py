@@ -205,7 +205,8 @@ class Frontier(Result, Sequence[Plan]):
     def _sought(self, budget: float) -> bool:
         """Whether the answer to another budget is known: nothing, the plan that was sought, or the optimum."""
         least, most = self.cost(self.eligible[0]), self.cost(self.eligible[-1])
-        reached = self.eligible[-1].expected_return >= self.optimum - 1e-9 * max(1.0, abs(self.optimum))
+        near = 1e-9 * abs(self.optimum - self.current_return) + 1e-12 * abs(self.optimum)
+        reached = self.optimum - self.eligible[-1].expected_return <= near
         return budget <= least + 1e-9 or (most <= budget + 1e-9 and (budget <= (self.budget or 0.0) + 1e-9 or reached))
 
     @property
