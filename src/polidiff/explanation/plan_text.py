@@ -129,7 +129,8 @@ def _judged_head(frontier: Frontier) -> str:
     named = _for_what(frontier)
     brings = "brings" if named else "returns"
     if len(frontier.plans) == 1:
-        return f"No plan{named} but the current policy, which {brings} {now}."
+        within = "" if frontier.budget is None else f" within the budget of {number(frontier.budget)}"
+        return f"No plan{named}{within} but the current policy, which {brings} {now}."
     if best.gain is None or best is frontier.plans[0]:
         return f"{len(frontier)} plans{named}; none is shown to gain over the current policy, which {brings} {now}."
     if not best.gain.low > 0:
