@@ -19,7 +19,7 @@ from polidiff.frontier.local_search import changed_states
 from polidiff.frontier.policy_walk import PolicyWalk
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort, solve_budgets, solve_frontier
-from polidiff.frontier.staircase import empty_archive, new_archive
+from polidiff.frontier.staircase import Growing, empty_archive, new_archive
 from polidiff.frontier.states import solve_states
 from polidiff.frontier.visits import points_of
 from polidiff.frontier.walk_kernels import rule_out
@@ -159,7 +159,7 @@ def test_in_one_process_a_time_limit_shares_its_time_among_all_edges(monkeypatch
 
     def prove(search, roots, clock, **limits):
         groups.append(roots)
-        return Proof(search.archive, [], 0)
+        return Proof(search.plans.archive, [], 0)
 
     monkeypatch.setattr(solve, "branch_and_bound", prove)
     problem = leaking_problem(45, 3, 2)
@@ -172,12 +172,14 @@ def test_points_that_join_one_by_one_leave_the_staircase_of_all(points):
     changes, returns = np.array(points, dtype=float).T
     every = np.arange(len(points))
     whole = new_archive(changes, returns, every[:, None])
-    archive = empty_archive(changes, returns, every)
-    for point in zip(changes, returns, every, strict=True):
-        archive = archive.with_point(*point) or archive
+    plans = Growing(empty_archive(changes, returns, every[:, None]))
+    for change, value, policy in zip(changes, returns, every, strict=True):
+        before = plans.archive
+        assert plans.add(change, value, policy[None]) == before.improves(np.array([change]), np.array([value]))[0]
+    archive = plans.archive
     assert np.array_equal(archive.changes, whole.changes)
     assert np.array_equal(archive.returns, whole.returns)
-    assert np.array_equal(np.column_stack([changes, returns])[archive.choices, 1], whole.returns)
+    assert np.array_equal(returns[archive.choices[:, 0]], whole.returns)
 
 
 def test_many_budgets_give_what_each_gives_alone():

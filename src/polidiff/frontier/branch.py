@@ -31,7 +31,7 @@ import numpy as np
 
 from polidiff.frontier.policy_walk import PolicyWalk, Vertex
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.staircase import Archive, Steps
+from polidiff.frontier.staircase import Archive, Growing, Steps
 from polidiff.progress import Clock, report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
@@ -72,26 +72,17 @@ class Search:
 
     def __init__(self, problem: FrontierProblem, archive: Archive, budget: float | None, *, ends: bool = True) -> None:
         self.problem, self.budget, self.ends, self.tolerance = problem, budget, ends, archive.tolerance
-        self.points, self._choices = archive.renumbered(np.arange(len(archive))), list(archive.choices)
+        self.plans = Growing(archive)
         self.steps = Steps.of(archive, budget, ends=ends)
-
-    @property
-    def archive(self) -> Archive:
-        """The plans found so far."""
-        choices = np.array([self._choices[i] for i in self.points.choices], dtype=np.int64)
-        return self.points.renumbered(choices.reshape(-1, self.problem.n_states))
 
     def children(self, node: Node) -> list[Node]:
         """Sets that hold every policy of a node that may still beat a step, the most promising last."""
         raise NotImplementedError
 
     def add(self, plan: Vertex) -> None:
-        """A plan that the archive lacks joins it; among tens of thousands of plans, so their policies stay in place."""
-        points = self.points.with_point(plan.changes, plan.returns, len(self._choices))
-        if points is not None:
-            self.points = points
-            self._choices.append(plan.choice)
-            self.steps = Steps.of(points, self.budget, ends=self.ends)
+        """A plan that the archive lacks joins it."""
+        if self.plans.add(plan.changes, plan.returns, plan.choice):
+            self.steps = Steps.of(self.plans.points, self.budget, ends=self.ends)
 
     def above(self, price: float, total: float, low: float, high: float) -> tuple[float, float, float]:
         """The changes between which a line is above the staircase, and by how much; by 0 where it is nowhere."""
@@ -124,7 +115,7 @@ def branch_and_bound(
         waived = []
         while waiting:
             if handled >= most or clock.over():
-                return Proof(search.archive, [node for *_, node in waiting] + waived, handled)
+                return Proof(search.plans.archive, [node for *_, node in waiting] + waived, handled)
             node = heapq.heappop(waiting)[-1]
             node.low, node.high, excess = search.above(node.price, node.total, node.low, node.high)
             node.excess = excess
@@ -132,13 +123,13 @@ def branch_and_bound(
                 waived += [node] if excess > 0 else []
                 continue
             if handled % TOLD == 0 and np.isfinite(excess):
-                gap = f"gap {excess / span:.2%}" if allowed > 0 else f"{len(search.points):,} plans"
+                gap = f"gap {excess / span:.2%}" if allowed > 0 else f"{len(search.plans):,} plans"
                 report("frontier", min(1.0, allowed / excess), gap)
             handled += 1
             widest = allowed > 0 and len(waiting) * len(node.active) < MOST_FLAGS
             for child in search.children(node):
                 heapq.heappush(waiting, (-child.excess if widest else -np.inf, -next(number), child))
-    return Proof(search.archive, waived, handled)
+    return Proof(search.plans.archive, waived, handled)
 
 
 def open_bounds(left: Sequence[Node], changes: FloatArray) -> FloatArray:

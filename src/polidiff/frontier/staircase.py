@@ -62,23 +62,6 @@ class Archive:
         chosen = order[keep]
         return Archive(c[chosen], v[chosen], every[chosen], self.tolerance)
 
-    def with_point(self, changes: float, returns: float, choice: int) -> Archive | None:
-        """The archive, whose policies are numbers, with a point for those it dominates; None if it is no better.
-
-        >>> points = Archive(np.array([0.0, 2.0]), np.array([0.0, 1.0]), np.array([0, 1]), Tolerance(1e-9, 1e-9))
-        >>> points.with_point(1.0, 1.0, 2).choices
-        array([0, 2])
-        """
-        near, least = self.tolerance.changes, returns - self.tolerance.returns
-        fewer = int(self.changes.searchsorted(changes + near, side="right"))
-        if fewer > 0 and least <= self.returns[fewer - 1]:
-            return None
-        first = int(self.changes.searchsorted(changes - near))
-        last = int(self.returns.searchsorted(returns + self.tolerance.returns, side="right"))
-        pairs = ((self.changes, changes), (self.returns, returns), (self.choices, choice))
-        c, v, own = (np.concatenate([old[:first], [new], old[last:]]) for old, new in pairs)
-        return Archive(c, v, own, self.tolerance)
-
     def _order(self, changes: FloatArray, returns: FloatArray, choices: IntArray) -> IntArray:
         """Fewest changes first, then most return; plans that are equal but for rounding by `_rank`."""
         c, v = np.round(changes / self.tolerance.changes), np.round(returns / self.tolerance.returns)
@@ -142,13 +125,60 @@ def _staircase(changes: FloatArray, returns: FloatArray, tolerance: Tolerance) -
     return np.asarray(kept[follows])
 
 
+class Growing:
+    """An archive that takes one point at a time, in place: there may be a hundred thousand, and their policies stay."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.tolerance, self.count, self._policies = archive.tolerance, len(archive), list(archive.choices)
+        self._shape = archive.choices.shape[1:]
+        self._rows = np.array([archive.changes, archive.returns, np.arange(self.count)])  # and numbers of policies
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def points(self) -> Archive:
+        """The points until the next one joins; their policies are numbers."""
+        changes, returns, numbers = self._rows[:, : self.count]
+        return Archive(changes, returns, numbers, self.tolerance)
+
+    @property
+    def archive(self) -> Archive:
+        """The points with their policies, for good."""
+        changes, returns, numbers = self._rows[:, : self.count].copy()
+        choices = np.array([self._policies[int(i)] for i in numbers], dtype=np.int64)
+        return Archive(changes, returns, choices.reshape(self.count, *self._shape), self.tolerance)
+
+    def add(self, changes: float, returns: float, choice: IntArray) -> bool:
+        """Put a point in the place of those it dominates; False, and nothing changed, if it is no better.
+
+        >>> points = Growing(Archive(np.array([0.0, 2.0]), np.array([0.0, 1.0]), np.eye(2), Tolerance(1e-9, 1e-9)))
+        >>> points.add(1.0, 1.0, np.ones(2)), points.points.changes
+        (True, array([0., 1.]))
+        """
+        (costs, values, _), near = self._rows[:, : self.count], self.tolerance.changes
+        fewer = int(costs.searchsorted(changes + near, side="right"))
+        if fewer > 0 and returns - self.tolerance.returns <= values[fewer - 1]:
+            return False
+        first = int(costs.searchsorted(changes - near))
+        last = int(values.searchsorted(returns + self.tolerance.returns, side="right"))
+        count = self.count + first + 1 - last
+        if count > self._rows.shape[1]:
+            self._rows = np.concatenate([self._rows, np.zeros((3, count))], axis=1)
+        self._rows[:, first + 1 : count] = self._rows[:, last : self.count]
+        self._rows[:, first], self.count = (changes, returns, len(self._policies)), count
+        self._policies.append(choice)
+        return True
+
+
 @dataclass(frozen=True, eq=False)
 class Steps:
     """Steps of the staircase, from few to many changes."""
 
     left: FloatArray  # (t,) changes at the left end
     right: FloatArray  # (t,) changes at the right end
-    beat: FloatArray  # (t,) return that a plan in the step must exceed, tolerance included
+    beat: FloatArray  # (t,) return that a plan in the step must exceed
+    more: float  # by how much
 
     @classmethod
     def of(cls, archive: Archive, budget: float | None, *, ends: bool = True) -> Steps:
@@ -157,23 +187,23 @@ class Steps:
         Without `ends` the first plan need not have the fewest changes, nor the last the most return: there is then
         also a step before the first and one after the last plan.
         """
-        tolerance = archive.tolerance
-        left, right = archive.changes[:-1], archive.changes[1:]
-        beat = archive.returns[:-1] + tolerance.returns
+        tolerance, more = archive.tolerance, archive.tolerance.returns
+        left, right, beat = archive.changes[:-1], archive.changes[1:], archive.returns[:-1]
         if budget is not None:
             last = int((archive.changes <= budget + tolerance.changes).sum()) - 1
             if last < 0:
-                return cls(np.array([-1.0]), np.array([budget]), np.array([-np.inf]))
+                return cls(np.array([-1.0]), np.array([budget]), np.array([-np.inf]), more)
             c, v = archive.changes[last], archive.returns[last]
             left, right = np.array([-1.0, c]), np.array([c - 2 * tolerance.changes, budget])
-            return cls(left, right, np.array([v - 2 * tolerance.returns, v + tolerance.returns]))
+            return cls(left, right, np.array([v - 3 * more, v]), more)
         if ends:
-            return cls(left, right, beat)
+            return cls(left, right, beat, more)
         first = archive.changes[:1] if len(archive) else np.array([np.inf])
         return cls(
             np.concatenate([[-1.0], left, archive.changes[-1:]]),
             np.concatenate([first - 2 * tolerance.changes, right, np.full(len(archive.changes[-1:]), np.inf)]),
-            np.concatenate([[-np.inf], beat, archive.returns[-1:] + tolerance.returns]),
+            np.concatenate([[-np.inf], archive.returns]),
+            more,
         )
 
     def above(self, price: float, total: float, low: float, high: float, apart: float) -> tuple[float, float, float]:
@@ -184,9 +214,9 @@ class Steps:
         """
         from polidiff.frontier.walk_kernels import above_steps
 
-        return above_steps(self.left, self.right, self.beat, price, total, low, high, apart)
+        return above_steps(self.left, self.right, self.beat, self.more, price, total, low, high, apart)
 
     def last(self, count: int) -> Steps:
         """The last steps."""
         rows = slice(max(0, len(self.right) - count), None)
-        return Steps(self.left[rows], self.right[rows], self.beat[rows])
+        return Steps(self.left[rows], self.right[rows], self.beat[rows], self.more)

@@ -246,7 +246,7 @@ class StateSearch:
         prices = np.array(self.prices)[:, None, None]
         with np.errstate(invalid="ignore"):
             bound = totals[:, :, None] + np.where(prices > 0, prices * steps.right, 0.0)
-        return np.asarray((bound.min(axis=0) > steps.beat).any(axis=1))
+        return np.asarray((bound.min(axis=0) > steps.beat + steps.more).any(axis=1))
 
 
 def _some_prices(hull: Hull, budget: float | None) -> list[float]:

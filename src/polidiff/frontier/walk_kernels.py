@@ -128,6 +128,7 @@ def above_steps(
     left: FloatArray,
     right: FloatArray,
     beat: FloatArray,
+    more: float,
     price: float,
     total: float,
     low: float,
@@ -143,7 +144,7 @@ def above_steps(
         if left[i] >= high - apart:
             break
         corner = min(right[i], high)
-        excess = total + (price * corner if price > 0.0 else 0.0) - beat[i]
+        excess = total + (price * corner if price > 0.0 else 0.0) - beat[i] - more
         if excess > 0.0:
             start = window[0] if window[2] > 0.0 else max(low, left[i])
             window = (start, corner, max(window[2], excess))
