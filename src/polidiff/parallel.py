@@ -22,7 +22,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from multiprocessing import current_process
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from polidiff.errors import InvalidOptionError, MissingExtraError, WorkersLostError
@@ -40,7 +39,6 @@ FEWEST_GROUPS = 64  # of tasks that are sent several at a time, so that many wor
 PATIENCE = 3  # times in a row that an engine may fail without a single answer in between
 
 _at_work: ContextVar[bool] = ContextVar("polidiff_at_work", default=False)  # whether this is a task on a worker
-_folder: ContextVar[Path | None] = ContextVar("polidiff_work_folder", default=None)
 ENGINES = ("loky", "threading", "dask", "ray")
 
 
@@ -252,21 +250,6 @@ def _thread_pools(modules: int) -> ThreadpoolController:
 def _single_threaded(function: Callable[..., T], task: Task) -> T:
     with one_blas_thread():
         return function(*task)
-
-
-@contextmanager
-def keeping_work(folder: Path | None) -> Iterator[None]:
-    """Keep finished parts of long work in a folder, and take from there what is finished already."""
-    token = _folder.set(folder)
-    try:
-        yield
-    finally:
-        _folder.reset(token)
-
-
-def work_folder() -> Path | None:
-    """Where finished parts are kept, if anywhere."""
-    return _folder.get()
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from polidiff import Log
 from polidiff.cli import main
 from polidiff.errors import ChangedInputWarning, InvalidInputError
 from polidiff.evaluation.logged.counts import count_log
-from polidiff.parallel import keeping_work
 from polidiff.worlds.shards import shard_files, shard_summary
 
 NAMES = {"state": "s", "action": "a", "episode": "e", "step": "t", "reward": "r", "terminated": "end"}
@@ -67,8 +66,7 @@ def test_a_second_reading_takes_everything_from_the_folder_and_gives_the_same_by
     expected = arrays(Log(log_files, **NAMES))
     first = Log(log_files, **NAMES, work_folder=tmp_path / "work")
     assert len(reads) == 8
-    with keeping_work(tmp_path / "work"):
-        again = Log(log_files, **NAMES)
+    again = Log(log_files, **NAMES, work_folder=tmp_path / "work")
     assert len(reads) == 8
     assert arrays(first) == arrays(again) == expected
     assert first.check == again.check

@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
+import click
+
 from polidiff.cli.main import near_miss
 from polidiff.cli.study import Study
 from polidiff.errors import InvalidStudyError, InvalidWorldError, PolidiffError, UntrustedFileError
@@ -59,7 +61,9 @@ def _log(study: Study, outcomes: list[Outcome], trust: bool) -> World:
     settings = {key: value for key, value in study.world.items() if key != "path"}
     if "return_range" in settings:
         settings["return_range"] = tuple(settings["return_range"])
-    return Log(str(study.file(study.world["path"])), outcomes=outcomes, **settings)
+    context = click.get_current_context(silent=True)  # the folder is no part of the study: answers are the same
+    kept = None if context is None else context.meta.get("polidiff.work_folder")
+    return Log(str(study.file(study.world["path"])), outcomes=outcomes, work_folder=kept, **settings)
 
 
 def _gymnasium(study: Study, outcomes: list[Outcome], trust: bool) -> World:

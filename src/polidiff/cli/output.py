@@ -30,13 +30,13 @@ def progress(quiet: bool = False) -> Iterator[None]:
 
     Silent when stderr is not a terminal.
     """
-    from polidiff.parallel import keeping_work, on_engine
+    from polidiff.parallel import on_engine
     from polidiff.progress import listening
 
     context = click.get_current_context(silent=True)
     how = {} if context is None else context.meta
     engine = {name: how.get(f"polidiff.{name}") for name in ("engine", "workers", "address")}
-    with keeping_work(how.get("polidiff.work_folder")), on_engine(**engine):
+    with on_engine(**engine):
         if quiet or not sys.stderr.isatty():
             yield
             return

@@ -29,7 +29,6 @@ import polars as pl
 from polidiff.errors import InvalidLogError, MissingExtraError, SkippedRowsWarning
 from polidiff.files import check_text
 from polidiff.parallel import stream_tasks
-from polidiff.parallel import work_folder as current_work_folder
 from polidiff.progress import report
 from polidiff.records.arrays import AnyArray
 from polidiff.worlds.log_columns import Columns, Labels, row_name
@@ -71,7 +70,7 @@ class LogSource:
 
     def __init__(self, source: TableSource, *, skip_bad: bool, work_folder: str | os.PathLike[str] | None) -> None:
         files = parquet_files(source)
-        self.skip_bad, self.folder = skip_bad, work_folder if work_folder is not None else current_work_folder()
+        self.skip_bad, self.folder = skip_bad, work_folder
         self.is_text = files is None and isinstance(source, (str, os.PathLike))  # types are what a reader guessed
         self.table: pl.LazyFrame | None = None
         self.skipped: tuple[str, ...] = ()  # what could not be read, once rows were read

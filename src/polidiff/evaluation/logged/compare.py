@@ -36,7 +36,6 @@ from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, 
 from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
 from polidiff.evaluation.scores.verdicts import ScoreJudge
 from polidiff.evaluation.verdicts import direction_of, student_quantile, verdict
-from polidiff.parallel import one_blas_thread
 from polidiff.policies import TablePolicy
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
@@ -53,7 +52,6 @@ MOST_BLOCKS = 40  # of units that are left out in turn
 MOST_JUDGED = 5  # regions, the most visited first: each costs two comparisons over the whole log
 
 
-@one_blas_thread()
 def judge_log(log: Log, question: Question) -> GroupVerdicts:
     """Differences proposed − current for all outcomes of the log and every group of starts."""
     return (StateJudge if log.discrete else ScoreJudge)(log, question).judged()

@@ -44,7 +44,6 @@ from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import Counts, FixedLength, count_rows
 from polidiff.evaluation.scores.decisions import numbers_of
 from polidiff.evaluation.verdicts import as_unknown, direction_of, not_carried
-from polidiff.parallel import one_blas_thread
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
@@ -112,7 +111,6 @@ def assess(log: Log) -> Assessment:
     return _ASSESSED[log]
 
 
-@one_blas_thread()
 def _assess(log: Log) -> Assessment:
     if log.discrete and log.check.rows > MOST_HELD:
         long = f"the log has {counted(log.check.rows, 'row')}; up to {number(MOST_HELD)} are tested"
