@@ -40,6 +40,10 @@ FOUND = {
         options={}, plans={"time_limit": 0.3, "max_rules": 1},
         extra={"include_return": False, "outcomes": 2, "coordinates": True, "mixed": True},
     ),
+    "a second log of the same single case": Whole(
+        seed=1315506650, kind="episodes", features=False, verb="explain", names=("a", "b", "c", "d"),
+        options={"min_group": 8}, plans={}, extra={"include_return": False, "described": True, "second": True},
+    ),
 }  # fmt: skip
 
 

@@ -131,7 +131,7 @@ REFUSED = {
     "NaN reward": (
         table(r=[0.0, float("nan"), 1.0, 0.0, 0.0]),
         {},
-        "finite numbers; it is missing, NaN or infinite in row 2 below the names",
+        "finite numbers; it is missing, NaN or beyond ±1e.100 in row 2 below the names",
     ),
     "missing action": (
         table(a=[0, None, 1, 0, 0]),

@@ -156,7 +156,9 @@ def test_rewards_that_are_no_numbers_are_refused():
             moved, rewards, over, _ = super().step(states, actions, rng)
             return moved, np.where(np.arange(len(states)) == 3, np.nan, rewards), over
 
-    with pytest.raises(InvalidOutcomeError, match="outcome 'return' must be finite; over episode 3 it sums to nan"):
+    with pytest.raises(
+        InvalidOutcomeError, match=r"outcome 'return' must be finite, within ±1e\+100; over episode 3 it sums to nan"
+    ):
         evaluate(Simulator(Broken()), up, episodes=10)
 
 

@@ -64,7 +64,7 @@ def test_outcomes_by_state_by_decision_and_constant():
     [
         ("info:cost", "outcome 'x' reads 'info:cost', which a table does not have"),
         (np.ones(7), r"outcome 'x' must be an array \(3, 2\) or \(3,\); got shape \(7,\)"),
-        (np.full((3, 2), np.inf), "outcome 'x' must be finite; at s0, action 0 it is inf"),
+        (np.full((3, 2), np.inf), "outcome 'x' must be finite, within ±1e.100; at s0, action 0 it is inf"),
         (lambda s, a, n: np.ones(77), r"outcome 'x' must return one number per decision; for 4 decisions"),
     ],
 )

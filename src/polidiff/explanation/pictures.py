@@ -143,4 +143,4 @@ def sample_of(divergence: Divergence, actions: tuple[str, ...], seed: int) -> tu
 
 
 def _plain(value: object) -> float | str:
-    return value if isinstance(value, str) else float(value)  # type: ignore[arg-type]
+    return value if isinstance(value, str) else math.nan if value is None else float(value)  # type: ignore[arg-type]

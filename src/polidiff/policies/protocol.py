@@ -166,7 +166,8 @@ def check_actions(answer: AnyArray, n_actions: int, what: str, hint: str = "") -
     """Actions (n,) as whole numbers; an error that names the first one that the world does not have."""
     if answer.dtype.kind not in "biuf":
         raise InvalidPolicyError(f"{what} must return actions 0 to {n_actions - 1}; it returned {answer.flat[0]!r:.80}")
-    actions = answer.astype(np.int64, copy=False)
+    with np.errstate(invalid="ignore"):
+        actions = answer.astype(np.int64, copy=False)
     if actions is answer and answer.size and answer.min() >= 0 and answer.max() < n_actions:
         return actions
     off = np.flatnonzero((actions < 0) | (actions >= n_actions) | (actions != answer))

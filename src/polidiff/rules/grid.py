@@ -16,6 +16,7 @@ the weights, so that whole-number weights add up exactly, whatever the order of 
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -187,7 +188,7 @@ def readable_bound(below: float, above: float) -> float:
     if below == 0 and above < TINY:
         return ABOVE_ZERO
     exponent = math.floor(math.log10(max(abs(below), abs(above)))) + 1
-    for digits in range(-exponent, 18 - exponent):
+    for digits in range(-exponent, min(18 - exponent, sys.float_info.max_10_exp)):
         bound = _nearest_multiple(below, middle, above, digits)
         if bound is not None:
             return bound

@@ -24,6 +24,7 @@ TOLERANCE = 1e-6
 SparseMatrix: TypeAlias = Any  # any of SciPy's, which have no common type with a shape
 Transitions: TypeAlias = npt.ArrayLike | Sequence[SparseMatrix]  # (S, A, S), or A times (S, S)
 LARGEST = 1e100  # sums and squares of larger numbers are no numbers
+FARTHEST = 1e30  # of a feature: trees read them in single precision
 Moves: TypeAlias = AnyArray | sparse.csr_array | sparse.csr_matrix
 LEAK = 1e-9  # what a row of probabilities lacks to 1 above which the episode may end there
 
@@ -154,6 +155,19 @@ def check_shape(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Floa
         wanted = f"at most {LARGEST:g} in size" if np.isfinite(array[where]) else "finite"
         raise InvalidWorldError(f"{name} must be {wanted}; entry {where} is {array[where]} ({len(bad)} are not)")
     return array
+
+
+def check_features(features: AnyArray, names: Sequence[str]) -> AnyArray:
+    """Features (n, d), which are missing or no larger than can be compared."""
+    if features.dtype.kind == "f":
+        bad = np.argwhere(np.abs(features) > FARTHEST)
+        if bad.size:
+            row, column = bad[0]
+            raise InvalidWorldError(
+                f"feature {names[column]!r} must hold numbers within ±{FARTHEST:g} or nothing; entry {row} is "
+                f"{features[row, column]} (beyond in {len(bad)}). Hint: NaN stands for what is missing"
+            )
+    return features
 
 
 def reachable_from(moves: Moves, sources: BoolArray) -> BoolArray:

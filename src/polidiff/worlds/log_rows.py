@@ -20,6 +20,7 @@ from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import counted
 from polidiff.streams import Stream
+from polidiff.worlds.checks import FARTHEST, LARGEST
 from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.shards.transition_counts import CUT, END, check_fits
@@ -189,10 +190,11 @@ def read_rows(lazy: pl.LazyFrame, columns: Columns, actions: Labels, states: Lab
         )
     )
     for j, name in enumerate(columns.state if states is None else ()):
-        if frame[f"x{j}"].dtype.is_float() and (endless := frame[f"x{j}"].is_infinite().fill_null(False)).any():
+        told = frame[f"x{j}"]
+        if told.dtype.is_float() and (large := (told.is_not_nan() & (told.abs() > FARTHEST)).fill_null(False)).any():
             raise InvalidLogError(
-                f"feature {name!r} must hold finite numbers or nothing; it is infinite in at least "
-                f"{counted(int(endless.sum()), 'row')}. Hint: leave the field empty"
+                f"feature {name!r} must hold finite numbers or nothing; it is beyond ±{FARTHEST:g} in at least "
+                f"{counted(int(large.sum()), 'row')}. Hint: leave the field empty"
             )
     row = frame["row"].to_numpy()
     ended, goes_on = frame["ended"].to_numpy(), frame["goes_on"].to_numpy()
@@ -232,8 +234,10 @@ def row_problems(columns: Columns) -> dict[str, pl.Expr]:
     for name in columns.needed:
         wrong[f"column {name!r} must have a value in every row; it is missing"] = pl.col(name).is_null()
     for name in columns.outcome_columns:
-        bad = pl.col(name).is_null() | ~pl.col(name).cast(pl.Float64).is_finite()
-        wrong[f"column {name!r} must hold finite numbers; it is missing, NaN or infinite"] = bad.fill_null(True)
+        fits = pl.col(name).cast(pl.Float64).abs() <= LARGEST  # NaN is larger
+        wrong[f"column {name!r} must hold finite numbers; it is missing, NaN or beyond ±{LARGEST:g}"] = ~fits.fill_null(
+            False
+        )
     if columns.probability is not None:
         chance = pl.col(columns.probability)
         wrong[

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from polidiff.errors import InvalidLogError
+from polidiff.worlds.checks import LARGEST
 from polidiff.worlds.log_columns import RANKED, ROW, Columns, row_name
 from polidiff.worlds.log_rows import boundaries
 from polidiff.worlds.shards.shard_files import collect
@@ -214,5 +215,5 @@ def _lacking(columns: Columns) -> pl.Expr:
     """Rows without an action or outcome; of an episode, all rows from the first such on."""
     lacks = pl.col(columns.action).is_null()
     for name in columns.outcome_columns:
-        lacks = lacks | ~pl.col(name).cast(pl.Float64).is_finite().fill_null(False)
+        lacks = lacks | ~(pl.col(name).cast(pl.Float64).abs() <= LARGEST).fill_null(False)
     return lacks if columns.episode is None else lacks.cast(pl.Int8).cum_max().over(columns.episode) > 0

@@ -179,5 +179,5 @@ def features_seen(rows: AnyArray, names: tuple[str, ...]) -> tuple[Feature, ...]
             result.append(Feature(name, "category", values=tuple(values[:MOST_VALUES])))
         else:
             numbers = column.astype(float)
-            result.append(Feature(name, "number", float(np.nanmin(numbers)), float(np.nanmax(numbers))))
+            result.append(Feature(name, "number", float(np.fmin.reduce(numbers)), float(np.fmax.reduce(numbers))))
     return tuple(result)

@@ -13,6 +13,7 @@ from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, choose
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome, called_gains
+from polidiff.worlds.checks import LARGEST
 from polidiff.worlds.simulator import LONGEST, REWARD, Simulator
 from polidiff.worlds.steppers import ModelStepper, Step, Stepper, TableStepper
 from polidiff.worlds.tabular import TabularMDP
@@ -168,17 +169,18 @@ class GainCounter:
                 gain = self._weight * self._tables[column][states, actions]
             else:
                 gain = gain_of(outcome, states, actions, step)
-            self.totals[rows, column] += gain
+            with np.errstate(over="ignore"):  # told by `check_finite`
+                self.totals[rows, column] += gain
         self._weight *= self._discount
 
     def check_finite(self) -> None:
         """An error that names the first outcome and episode whose sum is no number."""
-        bad = np.argwhere(~np.isfinite(self.totals))
+        bad = np.argwhere(~(np.abs(self.totals) <= LARGEST))
         if bad.size:
             episode, column = bad[0]
             raise InvalidOutcomeError(
-                f"outcome {self.outcomes[column].name!r} must be finite; over episode {episode} it sums to "
-                f"{self.totals[episode, column]}"
+                f"outcome {self.outcomes[column].name!r} must be finite, within ±{LARGEST:g}; over episode {episode} "
+                f"it sums to {self.totals[episode, column]}"
             )
 
 

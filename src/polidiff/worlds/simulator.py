@@ -15,6 +15,7 @@ from polidiff.options import Setting, check_count
 from polidiff.records.action import Action, ActionNames, as_actions, listed
 from polidiff.records.arrays import AnyArray, FloatArray, object_column
 from polidiff.records.outcome import Outcome
+from polidiff.worlds.checks import check_features
 from polidiff.worlds.protocol import with_return
 from polidiff.worlds.steppers import Model, ModelStepper, Stepper
 
@@ -182,7 +183,7 @@ class Simulator:
             raise InvalidWorldError(
                 f"expected {len(self._names)} features {list(self._names)}; the features have {rows.shape[1]} columns"
             )
-        return rows
+        return check_features(rows, self.feature_names)
 
     def known_features(self) -> AnyArray | None:
         """None: what can be met is not known."""

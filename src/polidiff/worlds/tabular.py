@@ -170,10 +170,10 @@ class TabularMDP:
                     f"got shape {array.shape}"
                 ) from None
         values = np.where(decides, values, 0.0)
-        bad = np.argwhere(~np.isfinite(values))
+        bad = np.argwhere(~(np.abs(values) <= checks.LARGEST))
         if bad.size:
             raise InvalidOutcomeError(
-                f"outcome {outcome.name!r} must be finite; at {self.states[bad[0][0]]}, "
+                f"outcome {outcome.name!r} must be finite, within ±{checks.LARGEST:g}; at {self.states[bad[0][0]]}, "
                 f"{self.actions[bad[0][1]].name} it is {values[tuple(bad[0])]}"
             )
         return values
@@ -286,4 +286,4 @@ def _feature_table(
     given = tuple(map(str, listed("feature_names", known)))
     if len(given) != table.shape[1] or repeated(given) is not None:
         raise InvalidWorldError(f"expected {table.shape[1]} different feature names; got {list(given)}")
-    return read_only(table), given
+    return read_only(checks.check_features(table, given)), given

@@ -155,7 +155,10 @@ def _same_distribution(one: AnyArray, two: AnyArray) -> float:
     from scipy import stats
 
     if one.dtype.kind in "fiub" and two.dtype.kind in "fiub":
-        return float(stats.ks_2samp(one[~np.isnan(one)], two[~np.isnan(two)], method="asymp").pvalue)
+        one, two = (column[~np.isnan(column)] for column in (one, two))
+        if min(len(one), len(two)) == 0 or len(one) == len(two) == 1:
+            return 1.0  # too few to tell anything apart
+        return float(stats.ks_2samp(one, two, method="asymp").pvalue)
     both = [np.asarray(column, dtype=object).astype(str) for column in (one, two)]
     levels = np.unique(np.concatenate(both))
     return _same_counts(np.array([[(column == level).sum() for level in levels] for column in both], dtype=np.float64))
