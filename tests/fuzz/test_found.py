@@ -367,9 +367,9 @@ def test_a_csv_file_that_is_refused_does_not_warn_about_its_endless_rewards_firs
         Log(tmp_path / "log.csv", state="s", action="a", reward="r", episode="e", step="t", terminated="end")
 
 
-def test_rewards_whose_sum_is_beyond_all_numbers_are_read_without_a_warning():
-    log = Log(pl.DataFrame({"s": [0, 0], "a": [0, 0], "r": [1e308, 1e308]}), **LOG)
-    assert log.check.rows == 2
+def test_rewards_whose_sum_is_beyond_all_numbers_are_refused_without_a_warning():
+    with pytest.raises(InvalidLogError, match=r"beyond ±1e\+100 in row 1 below the names and 1 more"):
+        Log(pl.DataFrame({"s": [0, 0], "a": [0, 0], "r": [1e308, 1e308]}), **LOG)
 
 
 def test_more_changes_allowed_than_there_are_states_is_no_error():

@@ -27,6 +27,21 @@ def listed(what: str, given: Iterable[Any]) -> tuple[Any, ...]:
         raise InvalidWorldError(f"{what} must be a list of names; got {given!r:.80}") from None
 
 
+def checked_names(what: str, given: Iterable[Any], count: int) -> tuple[str, ...]:
+    """So many different names, of states, actions or features.
+
+    >>> checked_names("state", ["low", "high"], 2)
+    ('low', 'high')
+    """
+    names = tuple(map(str, listed(f"{what}s", given)))
+    if len(names) != count:
+        raise InvalidWorldError(f"expected {count} {what} names; got {len(names)}")
+    twice = repeated(names)
+    if twice is not None:
+        raise InvalidWorldError(f"{what} names must be unique; {twice!r} is used twice")
+    return names
+
+
 @dataclass(frozen=True)
 class Action:
     """One choice, with the level of each ordered component if it has any.
@@ -71,11 +86,7 @@ def as_actions(spec: ActionNames | None, count: int) -> tuple[Action, ...]:
         )
     else:
         actions = tuple(Action.of(item) for item in listed("actions", spec))
-    if len(actions) != count:
-        raise InvalidWorldError(f"expected {count} action names; got {len(actions)}")
-    twice = repeated([action.name for action in actions])
-    if twice is not None:
-        raise InvalidWorldError(f"action names must be unique; {twice!r} is used twice")
+    checked_names("action", [action.name for action in actions], count)
     components = set(actions[0].levels) if actions else set()
     odd = next((action for action in actions if set(action.levels) != components), None)
     if odd is not None:

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from polidiff.errors import InvalidOutcomeError, InvalidWorldError
 from polidiff.options import Setting
-from polidiff.records.action import Action, ActionNames, as_actions, listed, repeated
+from polidiff.records.action import Action, ActionNames, as_actions, checked_names
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray, object_column, read_only
 from polidiff.records.outcome import Outcome, called_gains
 from polidiff.worlds import checks
@@ -93,7 +93,7 @@ class TabularMDP:
             )
         self.discount = check_discount(discount)
         self.actions: tuple[Action, ...] = as_actions(actions, self.n_actions)
-        self._states = _state_names(states, self.n_states)
+        self._states = None if states is None else checked_names("state", states, self.n_states)
         self.features, self.feature_names = _feature_table(features, feature_names, self.n_states)
         self.return_outcome, self.outcomes = with_return(
             outcomes, return_name, include_return, of=self.rewards, range_=return_range
@@ -260,18 +260,6 @@ def move_matrices(moves: Sequence[Transition], n_actions: int, n_states: int) ->
     ]
 
 
-def _state_names(states: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
-    if states is None:
-        return None
-    names = tuple(map(str, listed("states", states)))
-    if len(names) != count:
-        raise InvalidWorldError(f"expected {count} state names; got {len(names)}")
-    twice = repeated(names)
-    if twice is not None:
-        raise InvalidWorldError(f"state names must be unique; {twice!r} is used twice")
-    return names
-
-
 def _feature_table(
     features: npt.ArrayLike | None, names: Sequence[str] | None, count: int
 ) -> tuple[AnyArray | None, tuple[str, ...]]:
@@ -282,8 +270,6 @@ def _feature_table(
     table = checks.as_table("features", features)
     if table.ndim != 2 or len(table) != count:
         raise InvalidWorldError(f"features must have shape ({count}, d); got {table.shape}")
-    known = [f"x{j}" for j in range(table.shape[1])] if names is None else names
-    given = tuple(map(str, listed("feature_names", known)))
-    if len(given) != table.shape[1] or repeated(given) is not None:
-        raise InvalidWorldError(f"expected {table.shape[1]} different feature names; got {list(given)}")
+    named = [f"x{j}" for j in range(table.shape[1])] if names is None else names
+    given = checked_names("feature", named, table.shape[1])
     return read_only(checks.check_features(table, given)), given
