@@ -142,7 +142,8 @@ def improve(
     """The few changes that pay most, for every budget of changes, proven.
 
     With `max_rules` and features a plan is a list of rules; without features it means the number of changed states, and
-    in a simulator with candidates the number of changed regions. `min_support` is a count (in a log, of records behind
+    in a simulator with candidates the number of changed regions. In a log of feature rows without candidates plans are
+    rules, at most three where nobody says how many. `min_support` is a count (in a log, of records behind
     a decision; in a simulator, of decisions played in a cell; in a table, of states behind a rule), or below 1 the
     share of visits behind a rule. With `pessimism` a log's decisions are chosen by their estimate less so many standard
     errors.
