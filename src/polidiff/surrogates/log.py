@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polidiff.errors import InvalidOptionError, InvalidOutcomeError
+from polidiff.errors import InvalidOutcomeError
 from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.surrogates.log_edits import reduce_to_edits
 from polidiff.surrogates.log_scores import reduce_to_scores
 from polidiff.surrogates.log_states import reduce_state_rules, reduce_states
-from polidiff.surrogates.record import Reduction, refuse_with_rules
+from polidiff.surrogates.record import WITH_RULES, Reduction, refuse
 from polidiff.worlds.log import Log
 from polidiff.worlds.protocol import aim
 
@@ -27,19 +27,11 @@ def reduce(log: Log, current: PolicyLike, candidates: Candidates, options: Impro
         )
     by_rules = options.max_rules is not None and log.has_features and (log.discrete or candidates is None)
     if by_rules:
-        refuse_with_rules(options)
-    if by_rules and options.pessimism:
-        raise InvalidOptionError(
-            "pessimism does not go with max_rules: rules are judged on episodes that did not choose them instead. "
-            "Hint: leave one of the two out"
-        )
+        refuse(options, ("max_states", "change_cost", "unit", "pessimism"), WITH_RULES)
     if log.discrete:
         return (reduce_state_rules if by_rules else reduce_states)(log, current, candidates, options)
-    if options.unit != "expected" or options.change_cost is not None or options.pessimism:
-        raise InvalidOptionError(
-            "unit='total', change_cost and pessimism need discrete states; this log has feature rows. Hint: pass "
-            "state='column', a column that numbers states or cells"
-        )
+    why = "needs discrete states; this log has feature rows. Hint: state='column', which numbers states or cells"
+    refuse(options, ("unit", "change_cost", "pessimism"), why)
     if candidates is not None:
         return reduce_to_edits(log, current, candidates, options)
     most = next((limit for limit in (options.max_rules, options.max_states) if limit is not None), MOST_RULES)

@@ -107,36 +107,19 @@ def told_of_world(solved: Frontier, plans: tuple[Plan, ...], world: WorldSummary
     return replace(solved, plans=plans, current_return=plans[0].expected_return, world=world, methods=methods)
 
 
-def refuse_with_rules(options: ImproveOptions) -> None:
-    """Limits that count states do not bind plans that are lists of rules."""
-    given = {"max_states": options.max_states, "change_cost": options.change_cost}
-    name = next((name for name, value in given.items() if value is not None), None)
-    if name is not None:
-        raise InvalidOptionError(
-            f"{name} does not go with max_rules where states have features: a rule changes every state that it covers. "
-            "Hint: leave one of the two out, or give a budget"
-        )
-    if options.unit != "expected":
-        raise InvalidOptionError(
-            f"unit={options.unit!r} does not go with max_rules where states have features: plans are counted in rules. "
-            "Hint: leave unit out; budget counts changed decisions per episode"
-        )
+WITH_RULES = (
+    "does not go with max_rules where states have features: a rule changes every state that it covers; a log judges "
+    "it on data that did not choose it. Hint: leave one of the two out; budget counts changed decisions per episode"
+)
+NO_LOG = "is for logs only, whose estimates have standard errors to subtract. Hint: leave it out"
 
 
-def refuse_uncounted(options: ImproveOptions) -> None:
-    """Limits that need the states of a table."""
-    if options.unit != "expected":
-        raise InvalidOptionError("unit='total' needs a table with equally likely starts; a simulator has none")
-    if options.change_cost is not None:
-        raise InvalidOptionError(
-            "change_cost needs discrete states; a simulator has none. Hint: leave it out, every change counts 1"
-        )
-
-
-def refuse_pessimism(options: ImproveOptions) -> None:
-    """Only a log has standard errors to subtract."""
-    if options.pessimism:
-        raise InvalidOptionError(f"pessimism must be 0 unless the world is a log; got {options.pessimism!r}")
+def refuse(options: ImproveOptions, names: Sequence[str], why: str) -> None:
+    """An error that says why the first of these options that is given cannot be."""
+    for name in names:
+        value, neutral = getattr(options, name), getattr(ImproveOptions, name)
+        if value is not None and not (np.isscalar(value) and value == neutral):
+            raise InvalidOptionError(f"{name} {why}")
 
 
 def change_costs(given: ChangeCost | None, shape: tuple[int, int]) -> FloatArray:

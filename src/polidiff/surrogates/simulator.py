@@ -29,12 +29,12 @@ from polidiff.records.rule import Rule, covers_any
 from polidiff.rules.cell_grid import MOST_CELLS, Box, Grid, Trials, grid_of_rows
 from polidiff.streams import Stream
 from polidiff.surrogates.record import (
+    NO_LOG,
+    WITH_RULES,
     Note,
     frozen_rules,
     listed_candidates,
-    refuse_pessimism,
-    refuse_uncounted,
-    refuse_with_rules,
+    refuse,
     split_support,
     told_of_world,
 )
@@ -429,11 +429,11 @@ def rules_patch(games: CellGames, rules: Sequence[PlanRule]) -> Patch:
 
 def reduce(world: Simulator, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> Surrogate:
     """Rules over features if they are asked for without candidates; else plans over the candidates' regions."""
-    refuse_pessimism(options)
-    refuse_uncounted(options)
+    refuse(options, ("pessimism",), NO_LOG)
+    refuse(options, ("unit", "change_cost"), "needs the states and starts of a table; a simulator has no list of them")
     place, base = with_return(world), policy_in(world, current)
     if options.max_rules is not None and candidates is None:
-        refuse_with_rules(options)
+        refuse(options, ("max_states",), WITH_RULES)
         return reduce_to_grid(place.with_numbers(), base, options)
     listed = listed_candidates(candidates, "or max_rules=2 for rules over features")
     return reduce_to_regions(place, base, [policy_in(world, one) for one in listed], options)

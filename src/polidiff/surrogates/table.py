@@ -26,12 +26,13 @@ from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.rules.cell_grid import Grid
 from polidiff.surrogates.record import (
+    NO_LOG,
+    WITH_RULES,
     Note,
     Reduction,
     Solver,
     change_costs,
-    refuse_pessimism,
-    refuse_with_rules,
+    refuse,
 )
 from polidiff.worlds.tabular import TabularMDP
 
@@ -92,10 +93,10 @@ class MixedTable(Surrogate):
 
 def reduce(world: TabularMDP, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> Surrogate:
     """The table itself; rules over its features if they are asked for."""
-    refuse_pessimism(options)
+    refuse(options, ("pessimism",), NO_LOG)
     by_rules = options.max_rules is not None and world.has_features
     if by_rules:
-        refuse_with_rules(options)
+        refuse(options, ("max_states", "change_cost", "unit"), WITH_RULES)
     now, offered = policy_table(world, current), None
     if candidates is not None:
         base = top_actions(now)
