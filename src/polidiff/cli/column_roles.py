@@ -254,8 +254,8 @@ def _candidate(
         if named:
             return named[0].name
     if role == "action":
-        words = [c for c in free if c.kind == "text" and c.distinct <= MOST_CODES]
-        return next((c.name for c in words if any(re.search(UNTREATED, value.lower()) for value in c.values)), None)
+        texts = [c for c in free if c.kind == "text" and c.distinct <= MOST_CODES]
+        return next((c.name for c in texts if any(re.search(UNTREATED, value.lower()) for value in c.values)), None)
     if role == "episode":
         return next((column.name for column in free if _is_episode(column.name, frame, roles, counted=True)), None)
     if role != "reward":

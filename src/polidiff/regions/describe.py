@@ -79,8 +79,8 @@ def as_directions(divergence: Divergence, actions: tuple[Action, ...]) -> SwapLa
     swaps: list[Swap] = []
     for key, members in groups.items():
         label[np.isin(divergence.label, [k + 1 for k in members])] = len(swaps) + 1
-        pair = divergence.swaps[max(members, key=lambda k: float(mass[k + 1]))]
-        swaps.append(key if isinstance(key, Swap) else Swap(pair.current, pair.proposed, direction=key))
+        common = divergence.swaps[max(members, key=lambda k: float(mass[k + 1]))]
+        swaps.append(key if isinstance(key, Swap) else Swap(common.current, common.proposed, direction=key))
     changed = float(judged[1:].sum())
     return SwapLabels(label, tuple(swaps), float((judged[1:] / parts).sum()) / changed if changed > 0 else 1.0)
 
