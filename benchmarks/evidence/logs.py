@@ -13,6 +13,7 @@ BELIEVE = (
     ("cover", "cover", 2),
     ("width / truth", "width / truth", 2),
     ("decided", "decided", 2),
+    ("decided where the better of PDIS and DR is right", "decided where a peer is right", 2),
     ("wrong sign", "wrong sign", 2),
     ("without a doubt shown", "wrong sign, no doubt", 2),
     ("any test alarms", "any test alarms", 2),

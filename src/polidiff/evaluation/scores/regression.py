@@ -166,29 +166,33 @@ class ActionRegression:
         """`target` (n,) chooses penalties and draws the questions."""
         self.design = design = shared.design
         penalty, solution = _best_ridge(shared, target)
-        left = target - (design.basis * solution[:, design.actions].T).sum(axis=1)
-        common, left = _draw(design, left, shared.fit, shared.test)
+        left = np.zeros_like(target)
+        for part, coefficients in zip(shared.parts, solution.T, strict=True):
+            left[part.rows] = target[part.rows] - part.basis @ coefficients
+        common = _drawn(design, left, shared.fit, shared.test)
+        leaves = leaves_of(design.bins, common)
+        left -= _sums(leaves, _fit_leaves(leaves, shared.fit, left[shared.fit]))
         single = [
-            _draw(design, left, mine.rows, check.rows)[0] if len(mine.rows) >= FEWEST_ROWS and len(check.rows)
+            _drawn(design, left, mine.rows, check.rows) if len(mine.rows) >= FEWEST_ROWS and len(check.rows)
             else common[:0]
             for mine, check in zip(shared.fit_parts, shared.test_parts, strict=True)
         ]  # fmt: skip
         self.questions = [common, *single]  # those of all actions, then of each
-        self.leaves = [leaves_of(design.bins, questions) for questions in self.questions]
+        self.leaves = [leaves, *(leaves_of(design.bins, questions) for questions in single)]
         self.parts, self.solve = shared.parts, shared.solver(penalty)
 
     def __call__(self, target: FloatArray, at: Design | None = None) -> FloatArray:
         """(n, A) values of every action in every row, or `at` others, given the targets (n,) of the fitted rows."""
-        actions, basis = self.design.actions, self.design.basis
         solution = self.solve([part.basis.T @ target[part.rows] for part in self.parts])
         rows = np.concatenate([part.rows for part in self.parts])
-        left = target[rows] - (basis[rows] * solution[:, actions[rows]].T).sum(axis=1)
+        ridge = [part.basis @ coefficients for part, coefficients in zip(self.parts, solution.T, strict=True)]
+        left = target[rows] - np.concatenate(ridge)
         worths, begin = [_fit_leaves(self.leaves[0], rows, left)], 0
         for leaves, part in zip(self.leaves[1:], self.parts, strict=True):
             worths.append(_fit_leaves(leaves, part.rows, left[begin : begin + len(part.rows)]))
             begin += len(part.rows)
         found = self.leaves if at is None else [leaves_of(at.bins, questions) for questions in self.questions]
-        values = (basis if at is None else at.basis) @ solution
+        values = (self.design if at is None else at).basis @ solution
         values += _sums(found[0], worths[0])[:, None]
         for a, (leaves, worth) in enumerate(zip(found[1:], worths[1:], strict=True)):
             if len(leaves):
@@ -242,13 +246,11 @@ def _best_ridge(shared: RegressionRows, target: FloatArray) -> tuple[tuple[float
     return best, solutions[best]
 
 
-def _draw(design: Design, left: FloatArray, fit: IntArray, test: IntArray) -> tuple[IntArray, FloatArray]:
-    """Questions (trees, levels, 2) of the trees that explain what is `left`, and what they leave."""
+def _drawn(design: Design, left: FloatArray, fit: IntArray, test: IntArray) -> IntArray:
+    """Questions (trees, levels, 2) of the trees that explain what is `left`."""
     if not len(design.bins):
-        return np.zeros((0, design.levels, 2), dtype=np.int64), left
-    questions = draw_questions(design, left, fit[:: -(-len(fit) // ROWS_FOR_QUESTIONS)], test)
-    leaves = leaves_of(design.bins, questions)
-    return questions, left - _sums(leaves, _fit_leaves(leaves, fit, left[fit]))
+        return np.zeros((0, design.levels, 2), dtype=np.int64)
+    return draw_questions(design, left, fit[:: -(-len(fit) // ROWS_FOR_QUESTIONS)], test)
 
 
 def draw_questions(design: Design, left: FloatArray, fit: IntArray, test: IntArray, *, most: int = TREES) -> IntArray:
