@@ -27,8 +27,8 @@ TRUE_EPISODES = 20_000
 
 
 def rows(smoke: bool) -> Iterator[dict[str, Any]]:
-    """One world often, with small logs; five a few times, with larger ones."""
-    cells = [("clinic", 200, 40), *((name, 1000, 3) for name in ("clinic", "glucose", "stock", "dosing", "six"))]
+    """One world with small logs; five with larger ones."""
+    cells = [("clinic", 200, 40), *((name, 1000, 20) for name in ("clinic", "glucose", "stock", "dosing", "six"))]
     for name, episodes, logs in [("clinic", 200, 1)] if smoke else cells:
         yield measure(WORLDS[name], episodes, logs, seed=SEED)
 
