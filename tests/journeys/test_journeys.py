@@ -160,3 +160,16 @@ def test_starts_of_a_feature_log_that_gain_and_that_lose_are_told_apart():
         if sentence.start.covers(np.array([[0.8, 0.0]]))[0] or sentence.start.covers(np.array([[0.8, 1.0]]))[0]
     }
     assert high == {(("S1",), "more"), (("S1",), "less")}
+
+
+def test_episodes_of_three_visits_are_followed_for_three_visits():
+    """Each visit is on either of two wards by lot: 3 in 4 episodes see the other ward at one of two later visits."""
+    rng = np.random.default_rng(3)
+    ward, treated = rng.integers(0, 2, (2, 4_000, 3))
+    columns = {"episode": np.repeat(np.arange(4_000), 3), "ward": ward.ravel(), "treated": treated.ravel(),
+               "paid": rng.integers(0, 2, 12_000), "ended": np.tile([False, False, True], 4_000)}  # fmt: skip
+    log = Log(pl.DataFrame(columns), state="ward", action="treated", episode="episode", reward="paid",
+              terminated="ended", actions=2, return_range=(0, 3))  # fmt: skip
+    rules = [region.rule for region in explain(log, "log", "always:1").regions]
+    met = follow(log, compare(log, "log", "always:1", seed=0), rules, seed=0, episodes=2).meets
+    assert np.sort(met, axis=1) == pytest.approx(np.array([[0.75, 1.0]] * 2), abs=0.03)

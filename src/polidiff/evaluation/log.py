@@ -23,6 +23,7 @@ from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
 from polidiff.evaluation.logged.compare import StateJudge, as_interval, by_units, logged_effects, targets
 from polidiff.evaluation.logged.counted_log import RuleCoverage, counted_log, cover_all_rows
+from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.judge import Question, assess, mended_counts
 from polidiff.evaluation.logged.model import Starts, group_starts
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
@@ -50,6 +51,7 @@ from polidiff.records.outcome import Evaluation, Interval
 from polidiff.records.rule import GroupRules, Rule, first_match
 from polidiff.streams import Stream
 from polidiff.worlds.log_check import action_people, label_coverage, log_summary
+from polidiff.worlds.shards.transition_counts import CUT, END
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
@@ -200,6 +202,21 @@ class EstimatedComparison(TableComparison):
             said.append(f"in the estimated moves {len(loops)} states cannot leave a loop, {loops[0]!r} first.")
         method = f"judged by a model of the moves in {counted(check.episodes, 'logged episode')}"
         return replace(verdicts, method=method, warnings=tuple(said))
+
+    @cached_property
+    def timed(self) -> tuple[TabularMDP, int | None]:
+        """The model to follow episodes in, and how many decisions they have; None: the model says when they end.
+
+        Where episodes end because of their length, the end of a last decision tells nothing about an earlier one.
+        """
+        rows, deepened = assess(self.world).rows, assess(self.world).deepened
+        if rows is None or deepened is None or deepened.steps == 1 or self.second is not None:
+            return self.place, None
+        timed_out = (rows.step == deepened.steps - 1) & (rows.follow == END)
+        rows = replace(rows, follow=np.where(timed_out, CUT, rows.follow))
+        known = self.counted.counts
+        counts = count_rows(rows, rows.states, known.n_states, known.n_actions, blocks=known.n_blocks)
+        return estimated_world(self.world, replace(self.counted, counts=counts)), deepened.steps
 
     def unsure(self, tolerance: float) -> BoolArray:
         """States in which some action is tried too rarely to tell; all where an outcome comes by chance or never came.

@@ -95,7 +95,7 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
         divergence.diverging, length=divergence.mean_length, max_steps=options.max_steps, seed=options.seed
     )
     episodes = 0 if achieved.forming is None else len(achieved.forming.weight)
-    journeys = follow(place, comparison, described.rules, seed=options.seed, episodes=episodes)
+    journeys = follow(world, comparison, described.rules, seed=options.seed, episodes=episodes)
     if isinstance(journeys, Journeys) and journeys.by_chance:
         divergence = replace(divergence, facts={**divergence.facts, FOLLOWED: journeys.by_chance})
     order = printed_order([[rule] for rule in described.rules], journeys.order.tolist())

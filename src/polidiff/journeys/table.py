@@ -25,14 +25,20 @@ ENDLESS_STEPS = 2_000_000  # of all such episodes
 
 
 def follow(
-    world: TabularMDP, comparison: TableComparison, rules: Sequence[Rule], *, seed: int, episodes: int
+    world: TabularMDP,
+    comparison: TableComparison,
+    rules: Sequence[Rule],
+    *,
+    seed: int,
+    episodes: int,
+    horizon: int | None = None,
 ) -> Journeys:
-    """Play the proposed policy from every start and note the regions met."""
+    """Play the proposed policy from every start and note the regions met; in so many decisions, if that is known."""
     starts, proposed = world.starts, comparison.proposed
     seeds = (seed, Stream.TABLE_PATHS)
     repeats = 1 if _is_deterministic(world, proposed) else _repeats(world, proposed, seeds)
-    begin, horizon = np.repeat(starts, repeats), _horizon(world, proposed, repeats * len(starts))
-    played = roll_out(world, proposed, episodes=0, seed=seeds, record=True, horizon=horizon, starts=begin, what="paths")
+    begin, most = np.repeat(starts, repeats), horizon or _horizon(world, proposed, repeats * len(starts))
+    played = roll_out(world, proposed, episodes=0, seed=seeds, record=True, horizon=most, starts=begin, what="paths")
     assert played.visits is not None
     region = _region_of_visits(world, played.visits, rules)
     owner, names = np.repeat(np.arange(len(starts)), repeats), tuple(world.states[s] for s in starts)
