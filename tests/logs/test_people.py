@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polidiff import Log, Outcome, explain
+from polidiff.records.explanation import Feature
 from polidiff.report.markdown import save_markdown
-from polidiff.worlds.log_check import label_coverage
+from polidiff.worlds.log_check import _trimmed, label_coverage
 
 PAID = Outcome("paid", "paid", prefer="more", range=(0, 20))
 
@@ -106,3 +107,15 @@ def test_a_page_on_which_every_region_is_too_small_does_not_call_the_policies_eq
     page = save_markdown(told, tmp_path / "x.md").read_text(encoding="utf-8")
     assert "Only decisions of fewer than 10 episodes change, which are not shown." in page
     assert "act the same" not in page
+
+
+@given(st.lists(st.tuples(st.integers(0, 14), st.sampled_from([1.0, 2.0, 3.0, 5.0, float("nan")])), min_size=1))
+def test_ten_people_reach_each_end_of_a_range_that_is_told(rows):
+    person, column = (np.array(part) for part in zip(*rows, strict=True))
+    told = _trimmed(Feature("x", "number", 1.0, 5.0), column, person)
+    values = [{v for who, v in rows if who == one and v == v} for one in set(person.tolist())]
+    known = [own for own in values if own]
+    low = sorted(min(own) for own in known)[9:10]
+    high = sorted((max(own) for own in known), reverse=True)[9:10]
+    shown = bool(low) and low[0] <= high[0]
+    assert (told.low, told.high, told.behind) == ((low[0], high[0], 10) if shown else (None, None, None))

@@ -314,13 +314,10 @@ def _known_at_the_end(names: Sequence[str], frame: pl.DataFrame, roles: Mapping[
     rows = frame.sort(episode, step, maintain_order=True) if step else frame.sort(episode, maintain_order=True)
     later = (rows[episode] == rows[episode].shift(1)).fill_null(value=False)
     last = later & (rows[episode] != rows[episode].shift(-1)).fill_null(value=True)
-    share, found = float(last.sum()) / max(int(later.sum()), 1), []
-    for name in names:
-        changed = rows[name].ne_missing(rows[name].shift(1)) & later
-        count = int((changed & last).sum())
-        if count == int(changed.sum()) > 0 and share**count < BY_CHANCE:
-            found.append(name)
-    return found
+    share = float(last.sum()) / max(int(later.sum()), 1)
+    changed = {name: rows[name].ne_missing(rows[name].shift(1)) & later for name in names}
+    counts = {name: int(where.sum()) for name, where in changed.items() if not (where & ~last).any()}
+    return [name for name, count in counts.items() if count and share**count < BY_CHANCE]
 
 
 def _differing(columns: Iterable[Column], frame: pl.DataFrame, action: str, fewest: int = 4) -> list[str]:

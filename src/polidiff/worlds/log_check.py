@@ -125,13 +125,9 @@ def _shared_episodes(lazy: pl.LazyFrame, columns: Columns) -> list[str]:
 
 def declared_ranges(outcomes: Sequence[Outcome]) -> tuple[tuple[int, float, float], ...]:
     """Outcomes with a range, and the range with room for rounding."""
-    ranges = []
-    for k, outcome in enumerate(outcomes):
-        if outcome.range is not None:
-            low, high = outcome.range
-            slack = 1e-9 * (1 + abs(low) + abs(high))
-            ranges.append((k, low - slack, high + slack))
-    return tuple(ranges)
+    ranges = [(k, *outcome.range) for k, outcome in enumerate(outcomes) if outcome.range is not None]
+    slack = [1e-9 * (1 + abs(low) + abs(high)) for _, low, high in ranges]
+    return tuple((k, low - room, high + room) for (k, low, high), room in zip(ranges, slack, strict=True))
 
 
 def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcome]) -> None:
@@ -251,18 +247,12 @@ def _met(feature: Feature, column: AnyArray) -> Feature:
 
 def _trimmed(feature: Feature, column: FloatArray, person: IntArray) -> Feature:
     """The feature with a range beyond each end of which at least `TAIL` people go, or that end themselves there."""
-    ends = []
-    for sign in (1.0, -1.0):
-        least = sign * column
-        if len(column) > int(person.max()) + 1:  # some people have several rows
-            least = np.full(int(person.max()) + 1, np.nan)
-            np.fmin.at(least, person, sign * column)
-        least = least[~np.isnan(least)]
-        ends.append(sign * np.partition(least, TAIL - 1)[TAIL - 1 : TAIL] if len(least) >= TAIL else least[:0])
-    low, high = ends
-    if not len(low) or not len(high) or low[0] > high[0]:
+    rows = pl.DataFrame({"value": column, "person": person}).drop_nans("value")
+    each = rows.group_by("person").agg(least=pl.col("value").min(), most=pl.col("value").max())
+    low, high = each.select(pl.col("least").bottom_k(TAIL).max(), pl.col("most").top_k(TAIL).min()).row(0)
+    if each.height < TAIL or low > high:
         return replace(feature, low=None, high=None)
-    return replace(feature, low=float(low[0]), high=float(high[0]), behind=TAIL)
+    return replace(feature, low=low, high=high, behind=TAIL)
 
 
 def row_people(labels: AnyArray, person: IntArray) -> dict[str, int]:

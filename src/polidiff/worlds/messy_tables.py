@@ -89,13 +89,10 @@ def empty_codes(lazy: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> 
     below = {name: pl.col(name).filter(pl.col(name) < 0) for name in dict.fromkeys(names) if schema[name].is_numeric()}
     if not below:
         return {}
-    facts = (pl.Expr.min, pl.Expr.max, pl.Expr.count)
-    found = collect(
-        lazy.select(fact(x).alias(f"{name} {k}") for name, x in below.items() for k, fact in enumerate(facts))
-    )
-    extremes = {name: tuple(found[f"{name} {k}"][0] for k in range(len(facts))) for name in below}
-    return {name: int(low) for name, (low, high, rows) in extremes.items()
-            if low in CODES and low == high and rows >= FEWEST_CODED}  # fmt: skip
+    facts = (pl.struct(low=x.min(), high=x.max(), rows=x.count()).alias(name) for name, x in below.items())
+    found = collect(lazy.select(facts)).row(0, named=True)
+    coded = {name: f["low"] for name, f in found.items() if f["low"] == f["high"] and f["rows"] >= FEWEST_CODED}
+    return {name: int(code) for name, code in coded.items() if code in CODES}
 
 
 def without_codes(codes: Mapping[str, int]) -> list[pl.Expr]:
