@@ -6,9 +6,9 @@ outcomes are then sums over the same scores, and an interval is that of a mean.
 - `decisions`: the rows of a log as numbers, in an order of their own, with folds of whole units;
 - `regression`: ridge and boosted trees as linear smoothers, one model per action;
 - `propensity`: the chances of the logged actions, recorded or estimated: the one estimate of who wrote a log;
-- `one_step`: doubly robust scores of every action, where each row is an episode;
 - `episodes`: the score of the difference of two policies, where decisions follow each other;
-- `difference`: from scores to intervals that hold together, and when not to decide;
-- `verdicts`: a log as scores, and the judge of feature rows;
+- `difference`: scores of every action, where each row is an episode; from scores to intervals that hold together, and
+  when not to decide;
+- `scored_log`: a log as scores; `verdicts`: the judge of feature rows;
 - `plans`: plans chosen by scores, judged on folds that did not choose them.
 """
