@@ -49,8 +49,9 @@ def test_equal_neighbours_have_no_difference(version):
 def test_an_entry_is_the_explanation_of_its_two_versions_with_the_options_given():
     versions = [navigation.current, navigation.proposed_1, navigation.proposed_2]
     world = navigation.world()
-    entries = changelog(world, versions, seed=3, max_rules=2)
-    again = explain(world, navigation.proposed_1, navigation.proposed_2, seed=3, max_rules=2)
+    options = {"seed": 3, "max_rules": 2, "starts": 20, "max_splits": 1}
+    entries = changelog(world, versions, **options)
+    again = explain(world, navigation.proposed_1, navigation.proposed_2, **options)
     assert entries[1].to_dict() == again.to_dict()
 
 

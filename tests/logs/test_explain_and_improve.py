@@ -153,7 +153,7 @@ def test_plans_from_feature_rows_change_regions_that_the_log_has_tried():
 
 
 def test_a_log_without_random_actions_offers_no_plan_and_says_why():
-    plans = improve(navigation_log(3000, 0.0), navigation.current, [navigation.proposed_1, navigation.proposed_2])
+    plans = improve(navigation_log(1000, 0.0), navigation.current, [navigation.proposed_1, navigation.proposed_2])
     assert len(plans) == 1
     unknown = [text for text in plans.warnings if "nobody has tried it" in text]
     assert {text.split(" ")[0] for text in unknown} == {"east", "north"}

@@ -45,7 +45,7 @@ def truth(walk, table):
 def test_scores_give_intervals_that_hold_the_truth(walk, even, keen):
     exact, hits = truth(walk, keen), []
     for seed in range(5):
-        found = evaluate_log(measured(walk, even, 800, seed), keen_on_features).outcomes
+        found = evaluate_log(measured(walk, even, 400, seed), keen_on_features).outcomes
         hits += [found["paid"].contains(exact[0]), found["length"].contains(exact[1])]
     assert np.mean(hits) >= 0.8
 

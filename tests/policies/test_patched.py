@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polidiff import Log, Patch, as_policy, explain
@@ -112,6 +112,7 @@ def test_a_patch_that_fits_raises_no_warning():
         difference(np.array([0, 0]), np.array([1, 0])).apply(np.array([0, 0]))
 
 
+@settings(max_examples=12)
 @given(seed=st.integers(0, 1000), always=st.sampled_from(["go", "wait"]))
 def test_chances_equal_by_luck_are_patched_to_the_proposed_policy(seed, always):
     """Of 51:49 in a log the text says "more often"; the patch does so whichever share is the larger one."""

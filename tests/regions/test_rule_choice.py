@@ -121,7 +121,7 @@ def wide_divergence(seed, features=25, rows=2000):
     return Divergence(X, X, label, swaps, zero, zero, share, share, episode, zero.astype(float), (sure, sure))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_in_many_dimensions_rules_tell_as_much_as_a_tree_with_as_many_leaves(seed):
     divergence = wide_divergence(seed)
     names = tuple(f"x{j}" for j in range(25))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import joblib
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from polidiff import Log, evaluate, explain, improve
 from polidiff.errors import InvalidLogError, InvalidOptionError
 from polidiff.records.codec import dumps
+from polidiff.records.numbers import number
 from polidiff.worlds.log_rows import mixed
 from polidiff.worlds.shards import shard_files
 
@@ -54,8 +54,8 @@ def test_whole_episodes_are_drawn_and_the_same_ones_however_the_rows_are_cut(tmp
     for cuts in (5, 9):
         folder = tmp_path / str(cuts)
         folder.mkdir()
-        for number, part in enumerate(np.array_split(np.arange(frame.height), cuts)):
-            frame[part].write_parquet(folder / f"{number}.parquet")
+        for k, part in enumerate(np.array_split(np.arange(frame.height), cuts)):
+            frame[part].write_parquet(folder / f"{k}.parquet")
         found = Log(folder, **NAMES, max_rows=700).rows
         np.testing.assert_array_equal(found.states, whole.states)
         np.testing.assert_array_equal(found.follow, whole.follow)
@@ -80,33 +80,24 @@ def test_rows_that_are_episodes_of_their_own_are_drawn_one_by_one(tmp_path, smal
 
 
 def test_a_sample_is_told_and_intervals_are_those_of_all_rows(tmp_path):
-    frame, names = walks(6_000, seed=3), {**NAMES, "return_range": (-10, 10)}
-    drawn, whole = Log(frame, **names, max_rows=5_000), Log(frame, **names)
+    frame, names = walks(3_000, seed=3), {**NAMES, "return_range": (-10, 10)}
+    drawn, whole = Log(frame, **names, max_rows=2_500), Log(frame, **names)
     told, all_of_it = explain(drawn, here, there), explain(whole, here, there)
-    held, rows = drawn.rows.n_episodes, f"{frame.height:,}".replace(",", "\u202f")
+    held, rows = drawn.rows.n_episodes, number(frame.height)
     assert told.warnings[0] == (
         "The log is too long to be held: rules, verdicts and changes per episode come from "
-        f"{held} of 6000 episodes ({len(drawn.rows.actions)} of {rows} rows), drawn by a hash of "
+        f"{held} of 3000 episodes ({number(len(drawn.rows.actions))} of {rows} rows), drawn by a hash of "
         "their names. How often regions are met is counted in all rows."
     )
-    assert told.world.facts == {"rows": frame.height, "episodes": 6_000} == all_of_it.world.facts
+    assert told.world.facts == {"rows": frame.height, "episodes": 3_000} == all_of_it.world.facts
     narrow, wide = all_of_it.verdicts[0].difference, told.verdicts[0].difference
     assert wide.low <= narrow.estimate <= wide.high
-    assert wide.high - wide.low < 1.5 * np.sqrt(6_000 / held) * (narrow.high - narrow.low)
+    assert wide.high - wide.low < 1.5 * np.sqrt(3_000 / held) * (narrow.high - narrow.low)
     assert told.changes == pytest.approx(all_of_it.changes, rel=0.1)
     found = evaluate(drawn, there)
     assert found.details["episodes scored"] == held
-    assert found.method.startswith(f"doubly robust scores of {held} of 6000 logged episodes")
+    assert found.method.startswith(f"doubly robust scores of {held} of 3000 logged episodes")
     assert improve(drawn, here, there).warnings[0] == told.warnings[0]
-
-
-def test_workers_draw_the_bytes_of_a_plain_loop(tmp_path, small):
-    frame = walks(1_500, seed=5)
-    for number, part in enumerate(np.array_split(np.arange(frame.height), 4)):
-        frame[part].write_parquet(tmp_path / f"{number}.parquet")
-    alone = dumps(explain(Log(tmp_path, **NAMES, max_rows=2_000), here, there))
-    with joblib.parallel_config(backend="loky", n_jobs=2):
-        assert dumps(explain(Log(tmp_path, **NAMES, max_rows=2_000), here, there)) == alone
 
 
 def test_hashes_are_spread_evenly_and_differ():
