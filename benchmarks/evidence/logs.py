@@ -13,13 +13,13 @@ BELIEVE = (
     ("cover", "cover", 2),
     ("width / truth", "width / truth", 2),
     ("decided", "decided", 2),
-    ("decided where the better of PDIS and DR is right", "decided where a peer is right", 2),
     ("wrong sign", "wrong sign", 2),
     ("without a doubt shown", "wrong sign, no doubt", 2),
     ("any test alarms", "any test alarms", 2),
     ("truth inside at true Γ", "truth inside at true strength", 2),
     ("Γ that verdicts hold up to", "median holds up to", 2),
 )
+RIGHT_PEERS = ("decided where the better of PDIS and DR is right", "decided where a peer is right", 2)
 FEATURES = "features: "
 WAYS = ("PDIS", "WIS", "DR")  # written by hand
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
@@ -29,21 +29,22 @@ FAMILY = ("one by one", "Bonferroni", "max-T", "calibrated max-T")
 
 def believe(results: Results) -> Table:
     """Worlds with known truth and labelled states, a row each; a number for each size of log."""
-    return _believed([row for row in results["believe"] if not row["world"].startswith(FEATURES)])
+    return _believed([row for row in results["believe"] if not row["world"].startswith(FEATURES)], BELIEVE)
 
 
 def believe_features(results: Results) -> Table:
     """The same for worlds whose states are features."""
-    return _believed([row for row in results["believe"] if row["world"].startswith(FEATURES)])
+    measured = [row for row in results["believe"] if row["world"].startswith(FEATURES)]
+    return _believed(measured, (*BELIEVE[:3], RIGHT_PEERS, *BELIEVE[3:6], BELIEVE[7]))
 
 
-def _believed(measured: Sequence[Results]) -> Table:
+def _believed(measured: Sequence[Results], columns: Sequence[tuple[str, str, int]]) -> Table:
     measured = sorted(measured, key=lambda row: row["episodes"])
     worlds = by(measured, "world").items()
     sizes = side_by_side(sorted({row["episodes"] for row in measured}), 0)
-    head = [f"world ({sizes} episodes)", *(title for title, _, _ in BELIEVE)]
+    head = [f"world ({sizes} episodes)", *(title for title, _, _ in columns)]
     rows = [
-        [world, *(side_by_side([row[key] for row in measured], digits) for _, key, digits in BELIEVE)]
+        [world, *(side_by_side([row[key] for row in measured], digits) for _, key, digits in columns)]
         for world, measured in worlds
     ]
     return Table(head, rows)

@@ -36,7 +36,8 @@ def keep(part: str, result: Any) -> None:
             others = [row for row in known.get(part, []) if _cell(row) != _cell(result)]
             result = sorted([*others, result], key=_cell)
         if part in ROW_BY_ROW:
-            result = [*(row for row in known.get(part, []) if _world(row) != _world(result)), result]
+            rows = {_world(row): row for row in known.get(part, [])}  # a row keeps its place
+            result = list({**rows, _world(result): result}.values())
         if part == "scores":
             table, row = result
             tables = known.get(part, {})
