@@ -234,12 +234,8 @@ def taken_up(frame: pl.DataFrame, name: str, action: str, outcome: str) -> bool:
 def tells_empty(frame: pl.DataFrame, column: Column, columns: Sequence[Column]) -> str | None:
     """A column that has values exactly where a column of two values has one of them."""
     high = frame[column.name] == frame[column.name].max()
-    for other in columns:
-        if 0 < other.missing < 1 and other is not column:
-            same = (high == frame[other.name].is_null()).mean()
-            if same in (0.0, 1.0):
-                return other.name
-    return None
+    others = [other.name for other in columns if 0 < other.missing < 1 and other is not column]
+    return next((name for name in others if (high == frame[name].is_null()).mean() in (0.0, 1.0)), None)
 
 
 def says_again(frame: pl.DataFrame, column: Column, outcome: str) -> bool:
