@@ -66,6 +66,7 @@ def test_a_time_limit_buys_fewer_decisions() -> None:
     frontier = improve(Simulator(model, feature_names=["x", "time"], horizon=200), never, max_rules=1, time_limit=0.5)
     assert frontier.best.expected_return >= frontier[0].expected_return
     assert model.played < 20_000_000
+    assert any(warning.startswith("The time limit paid for ") for warning in frontier.warnings)
 
 
 def test_more_time_than_is_needed_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,3 +75,4 @@ def test_more_time_than_is_needed_changes_nothing(monkeypatch: pytest.MonkeyPatc
     world = Simulator(Walk(length=1, luck=0.1, worth=1.0), feature_names=["x", "time"], horizon=1)
     plain, limited = (improve(world, never, max_rules=1, time_limit=limit) for limit in (None, 600))
     assert [plan.gain for plan in limited] == [plan.gain for plan in plain]
+    assert limited.warnings == plain.warnings

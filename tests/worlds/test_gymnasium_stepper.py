@@ -351,3 +351,20 @@ def test_a_simulator_keeps_its_copies_between_batches():
     envs = {id(run.env) for run in first._episodes}
     del first
     assert envs & {id(run.env) for run in world.stepper(4, (1,))._episodes}
+
+
+class Errand(Walk):
+    """A walk whose observations come with words."""
+
+    observation_space = spaces.Dict({"place": Walk.observation_space, "mission": spaces.Text(20)})
+
+    def observation(self):
+        return {"place": super().observation(), "mission": "stay near"}
+
+
+def test_words_in_an_observation_are_refused_with_a_way_out():
+    with pytest.raises(InvalidWorldError, match=r"'mission'.*FilterObservation"):
+        Simulator(Errand)
+    world = Simulator(lambda: gymnasium.wrappers.FilterObservation(Errand(), ["place"]), horizon=5)
+    assert world.feature_names == ("place",)
+    assert evaluate(world, "always:action 1", episodes=2).outcomes["return"].estimate > -100

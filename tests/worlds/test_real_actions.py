@@ -69,6 +69,10 @@ def test_the_difference_is_told_by_component_direction_and_size():
     assert "count as none" in told.warnings[-1]
 
 
+def test_nothing_is_said_of_small_differences_where_there_are_none():
+    assert not any("count as none" in warning for warning in explain(WORLD, steady, steady, max_steps=1_000).warnings)
+
+
 def test_levels_that_a_user_chooses():
     world = Simulator(Dosing, actions=[[0, 2], [2, 2], [4, 2]])
     told = explain(world, steady, careful, max_steps=4_000)

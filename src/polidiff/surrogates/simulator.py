@@ -209,6 +209,7 @@ class PlayedGrid(PlayedCells):
         return (
             *self._undecided(plans),
             *self._fewer_rules(plans),
+            *self.hurried(),
             f"Plans were searched in a table over {self.games.cells.size} cells that was learned by playing: better "
             "ones may exist. Returns and gains are of episodes that neither made the table nor chose a plan.",
             *((rare,) if lost else ()),

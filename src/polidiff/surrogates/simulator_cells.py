@@ -30,7 +30,7 @@ from polidiff.policies import PatchedPolicy, Policy, changed_decisions, choose
 from polidiff.progress import Clock
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.numbers import number
+from polidiff.records.numbers import number, percent
 from polidiff.records.outcome import Assumption
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Plan
@@ -219,6 +219,7 @@ class PlayEffort:
     length: float  # decisions of an episode of the current policy
     full: int  # episodes beyond which more would hardly tell more
     clock: Clock
+    usual: float  # decisions that would be played without a time limit
 
     def exploring(self, share: float, most: float, horizon: int) -> tuple[int, int]:
         """Episodes that only explore, and after how many decisions they are cut: some random choices never end."""
@@ -234,16 +235,15 @@ class PlayEffort:
 def effort_for(world: Simulator, current: Policy, *, time_limit: float | None, seed: int) -> PlayEffort:
     """What may be played, from the length of a few episodes and, under a time limit, from their pace."""
     clock = Clock(time_limit)
-    steps, full = MODEL_STEPS if world.is_model else STEPS, default_episodes(world)
+    usual, full = MODEL_STEPS if world.is_model else STEPS, default_episodes(world)
     seconds, first = _timed(world, current, TRIED, seed)
     pace, episodes = seconds / _work(first), TRIED
     while time_limit is not None and episodes < full and seconds < PACED * time_limit:  # many at once are faster
         episodes *= 10
         seconds, played = _timed(world, current, episodes, seed)
         pace = seconds / _work(played)
-    if time_limit is not None:
-        steps = int(min(steps, OF_THE_TIME * max(clock.left(), 0.0) / pace))
-    return PlayEffort(steps, float(first.lengths.mean()), full, clock)
+    steps = usual if time_limit is None else int(min(usual, OF_THE_TIME * max(clock.left(), 0.0) / pace))
+    return PlayEffort(steps, float(first.lengths.mean()), full, clock, usual)
 
 
 def _timed(world: Simulator, current: Policy, episodes: int, seed: int) -> tuple[float, Rollouts]:
@@ -343,6 +343,13 @@ class PlayedCells(Surrogate):
         seed, level = (self.options.seed, stream), self.options.level
         return PairedEpisodes(
             self.world, self.current, self.effort, share, seed, level, most=most, family=family, gains=self.gains
+        )
+
+    def hurried(self) -> tuple[str, ...]:
+        """That a time limit paid for fewer decisions than are played without one."""
+        share = self.effort.steps / self.effort.usual
+        return (f"The time limit paid for {percent(share)} of the decisions that are played without one.",) * (
+            share < 1
         )
 
     def assumptions(self) -> tuple[Assumption, ...]:

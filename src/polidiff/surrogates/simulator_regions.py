@@ -82,7 +82,7 @@ class PlayedRegions(PlayedCells):
         more = [
             f"Played, a plan changes {changes:.4g} decisions per episode; {budget:g} were allowed." for changes in over
         ]
-        return (*unseen, *more)
+        return (*unseen, *more, *self.hurried())
 
     def places(self) -> dict[str, Rule]:
         """Each cell's conditions."""

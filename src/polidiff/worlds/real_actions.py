@@ -88,7 +88,7 @@ def compared(
     choose = CallablePolicy(lambda states: bins.of_rows(new(states) - old(states)), 1 + len(moves))
     least = ", ".join(f"{size:.2g} of {name}" for size, name in zip(bins.least, world.component_names, strict=True))
     note = f"Differences below {least} count as none, and the proposed policy is played without them."
-    return place, ConstantPolicy(0, 1 + len(moves)), choose, (note,)
+    return place, ConstantPolicy(0, 1 + len(moves)), choose, (note,) if moves else ()
 
 
 def planned(

@@ -124,7 +124,8 @@ def column_names(space: Space, prefix: str) -> list[str]:
         return [root] if width == 1 and prefix else [f"{root}{'.' if prefix else ''}{j}" for j in range(width)]
     raise InvalidWorldError(
         f"observations must be made of Box, Discrete, MultiDiscrete, MultiBinary, Dict and Tuple; got {kind}"
-        f"{f' at {prefix!r}' if prefix else ''}. Hint: wrap the environment with TransformObservation"
+        f"{f' at {prefix!r}' if prefix else ''}. Hint: gymnasium.wrappers.FilterObservation leaves parts of a Dict "
+        "out, TransformObservation makes something else of them"
     )
 
 
