@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from polidiff import Log, Outcome, evaluate, improve
-from polidiff.errors import InvalidLogError
+from polidiff.errors import InvalidLogError, InvalidOptionError
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.log import evaluate_log
 from polidiff.evaluation.logged.compare import judge_log
@@ -132,3 +132,9 @@ def test_text_features_make_cells(walk, even):
               truncated="truncated", outcomes=OUTCOMES)  # fmt: skip
     cells, places = counted_log(log, (), []).row_state(), log.rows.states[:, 0]
     assert not set(cells[places == "place 0"]) & set(cells[places != "place 0"])
+
+
+def test_plans_of_a_few_feature_rows_are_refused_in_one_line():
+    log, *_ = two_boxes(people=30)
+    with pytest.raises(InvalidOptionError, match="plans from feature rows need at least 40 episodes; there are 30"):
+        improve(log, "always:0")

@@ -298,7 +298,7 @@ def reduce_to_scores(log: Log, current: PolicyLike, options: ImproveOptions) -> 
     people = len(np.unique(log.rows.person[scored.decisions.order]))
     if people < 4 * MIN_GROUP:
         unit = log_summary(log).counted_in
-        raise InvalidOptionError(f"rule plans from a log need at least {4 * MIN_GROUP} {unit}; there are {people}")
+        raise InvalidOptionError(f"plans from feature rows need at least {4 * MIN_GROUP} {unit}; there are {people}")
     return ScorePlans(
         world=log,
         current=current,
