@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -42,9 +43,12 @@ def answer_case(explanation: Explanation, state: CaseLike) -> Case:
 
     `state` is a state's name or index (table), an observation (simulator), or a mapping of features to values, None
     or NaN where they are missing. A result read from a file has no policies: it answers from its rules, and says how
-    often they are right where that was counted in a sample. A result that has them says so where a rule is wrong.
+    often they are right where that was counted in a sample. A result that has them says so where a rule is wrong; that
+    of a log does not ask them, because what they were counted from may be a handful of people.
     """
     explanation = suppressed(explanation)
+    if explanation.world.recorded:
+        explanation = replace(explanation, context=None)
     raw, features, name = _resolve(explanation, state)
     region = next((r for r in explanation.regions if r.rule.covers(features)[0]), None)
     known = _known_actions(explanation, raw, features)
@@ -88,10 +92,10 @@ def _resolve(explanation: Explanation, state: CaseLike) -> tuple[AnyArray | None
     if asked is None:
         if isinstance(state, str) and set(names) <= {"state"}:
             return None, {"state": np.array([state], dtype=object)}, state
+        if np.shape(state) == (len(names),):
+            return _resolve(explanation, dict(zip(names, cast("Sequence[float]", state), strict=True)))
         such = dict.fromkeys(names[:2] or ["x"], 0.05)
-        raise InvalidInputError(
-            f"a result read from a file answers for features by name, such as {such}; got {state!r}"
-        )
+        raise InvalidInputError(f"this result answers for features by name, such as {such}; got {state!r:.80}")
     raw, shown = asked.find_state(state)
     return raw, asked.place.features_of(raw), shown
 

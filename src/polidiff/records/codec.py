@@ -318,7 +318,10 @@ class Document:
 
 
 class Result(Document):
-    """What every result can do: be turned into JSON, written to a file, and shown in a notebook."""
+    """What every result can do: be turned into JSON, written to a file, and shown at a prompt or in a notebook."""
+
+    def __repr__(self) -> str:
+        return str(self)  # without groups too small to show
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write as .json, .html or .md, or as a picture (.png, .svg) where there is one, by the ending of the name."""

@@ -384,7 +384,7 @@ class Methods:
 
 
 @schema("explanation", 1)
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Result):
     """Where two policies act differently, in which order that is met, and what it does."""
 

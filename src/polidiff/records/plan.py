@@ -147,7 +147,7 @@ class Ledger:
 
 
 @schema("frontier", 1)
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Frontier(Result, Sequence[Plan]):
     """All non-dominated plans found, fewest changes first.
 
