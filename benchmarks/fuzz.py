@@ -55,7 +55,11 @@ def _told(name: str, found: dict[str, Any]) -> dict[str, Any]:
 
 def _alone(name: str, count: int) -> dict[str, Any]:
     """One door, in processes of at most `PART` cases with seeds of their own."""
-    parts = [_part(name, min(PART, count - begin), SEED + begin) for begin in range(0, count, PART)]
+    return merged([_part(name, min(PART, count - begin), SEED + begin) for begin in range(0, count, PART)])
+
+
+def merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """What came of several parts of a door, which may have been run apart."""
     failures: dict[str, int] = {}
     for kind, times in (entry for part in parts for entry in part["failures"].items()):
         failures[kind] = failures.get(kind, 0) + times
