@@ -76,6 +76,18 @@ def test_a_rule_whose_bounds_moved_a_little_is_the_same_difference():
     assert "moved: E instead of N where 0 ≤ x < 0.11 and 0.2 ≤ y < 0.3" in str(comparison)
 
 
+@pytest.mark.parametrize(("share", "status"), [(0.05, "smaller"), (0.03, "new")])
+def test_a_region_within_the_old_one_is_the_same_difference_if_it_has_most_of_its_decisions(share, status):
+    old = samples.plain()
+    base, low = old.regions[0], Rule((Condition("x", 0, low=0.1),))
+    wide = replace(base, rule=low, support=replace(base.support, share=0.08, episodes=10**9))
+    narrow = replace(wide, rule=Rule((Condition("x", 0, low=0.1, high=0.12),)), key="")
+    narrow = replace(narrow, support=replace(wide.support, share=share))
+    before, after = (replace(old, regions=(region,)) for region in (wide, narrow))
+    found = [change.status for change in compare(before, after).differences]
+    assert found == ([status] if status == "smaller" else ["new", "gone"])
+
+
 def test_another_swap_in_the_same_place_is_another_difference():
     old = samples.plain()
     other = replace(old.regions[0], proposed="W")

@@ -25,6 +25,7 @@ from polidiff.report.page import page_html
 from tests.report import extremes, samples
 from tests.results import FEW, explanation, one_of_few, page_of
 
+MOST_WORDS = 165  # of all five answers
 QUESTIONS = ("What now?", "What changes?", "Is it better?", "For whom worse?", "How sure is that?")
 ADVICE = (
     "There is nothing to adopt", "Say first which", "Do not adopt it", "Weigh it", "Test it first", "Adopt a part",
@@ -115,6 +116,7 @@ def test_the_reader_finds_the_five_answers(name):
     assert all(answers.values())
     assert answers["What now?"].startswith(now)
     assert answers["Is it better?"].startswith(better)
+    assert sum(len(answer.split()) for answer in answers.values()) <= MOST_WORDS
 
 
 def test_where_only_chances_change_no_decision_is_said_to():
@@ -122,6 +124,20 @@ def test_where_only_chances_change_no_decision_is_said_to():
     assert read(page_html(record))["What changes?"].startswith("How often actions are chosen changes: ")
     assert "only in how often an action is chosen" in str(record)
     assert "0 decisions" not in str(record)
+
+
+@given(SEEDS, st.sampled_from(["table", "simulator", "log"]))
+def test_outcomes_that_nobody_called_better_or_worse_stand_apart(seed, kind):
+    record = explanation(seed, kind)
+    text = next(answer.text for answer in answers(record) if answer.question == "Is it better?")
+    told, _, apart = text.partition(" Not called better or worse: ")
+    phrases = {outcome.name: outcome.phrase for outcome in record.outcomes}
+    neutral = [v for v in record.verdicts if v.direction in ("more", "less") and v.valence is None]
+    aside = neutral if len(neutral) < len(record.verdicts) else []
+    assert bool(apart) == bool(aside)
+    for verdict in record.verdicts:
+        if verdict.direction in ("more", "less"):
+            assert phrases[verdict.outcome](verdict.direction) in (apart if verdict in aside else told)
 
 
 @given(FEW)

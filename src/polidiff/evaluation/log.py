@@ -410,7 +410,7 @@ def _by_scores(scored: ScoredLog) -> str:
     """How verdicts are made, and from how much of the log."""
     episodes, scored_episodes = scored.log.check.episodes, scored.episodes
     part = "" if scored_episodes == episodes else f"{number(scored_episodes)} of "
-    behind = f"{part}{counted(episodes, 'logged episode')}"
+    behind = f"{part}{counted(episodes, 'logged decision' if scored.decisions.one_step else 'logged episode')}"
     chances = scored.chances
     known = "as recorded" if scored.decisions.probability is not None else "those of the current policy"
     source = known if chances.known else "estimated"

@@ -188,7 +188,7 @@ def _pairs(old: Sequence[_Item], new: Sequence[_Item], features: Mapping[str, Fe
         waiting.setdefault(item.key, []).append(j)
     partner = {k: waiting[item.key].pop() for k, item in enumerate(new) if waiting.get(item.key)}
     likeness = [
-        (shared_place(was.rule, item.rule, features), j, k)
+        (_likeness(was, item, features), j, k)
         for k, item in enumerate(new)
         if k not in partner
         for j, was in enumerate(old)
@@ -198,6 +198,15 @@ def _pairs(old: Sequence[_Item], new: Sequence[_Item], features: Mapping[str, Fe
         if share >= ALIKE and k not in partner and j not in partner.values():
             partner[k] = j
     return partner
+
+
+def _likeness(was: _Item, now: _Item, features: Mapping[str, Feature]) -> float:
+    """How much of a place two changes share: where one lies in the other by their decisions, else by extent."""
+    nested = within(was.rule, now.rule) or within(now.rule, was.rule)
+    if nested and was.number and now.number and was.size is not None and now.size is not None:
+        few, many = sorted((was.size.estimate, now.size.estimate))
+        return few / many if many > 0 else 1.0
+    return shared_place(was.rule, now.rule, features)
 
 
 def size_status(before: Interval | None, after: Interval | None) -> ChangeStatus:

@@ -304,6 +304,7 @@ def _change(group: Sequence[Region], regions: Sequence[Region], *, long: bool) -
         return f"{swap_text(region)} in {names_text(names, 'and' if len(group) > 1 else 'or')}"
     if long:
         numbers = names_text([one.id for one in regions if one in group], "and")
+        numbers = numbers if len(group) <= MOST_CHIPS else f"{len(group)} regions"
         features = dict.fromkeys(name for one in group for name in one.rule.features)
         return f"{swap_text(region)} in {numbers}, depending on {few(list(features), most=MOST_FEATURES)}"
     return f"{region.id}, {swap_text(region)} {place_text(region.rule)}{outside(regions)[region.id]}"

@@ -111,7 +111,8 @@ def load_json(path: str | os.PathLike[str]) -> Record:
         raise
     except FileNotFoundError as error:
         raise InvalidResultError(
-            f"there is no file {str(path)!r}. Hint: polidiff explain STUDY -o {path} writes a result"
+            f"there is no file {str(path)!r}. Hint: polidiff explain STUDY -o {path} writes a result, "
+            f"improve STUDY --patch {path} a patch"
         ) from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error

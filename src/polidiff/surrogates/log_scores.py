@@ -116,9 +116,8 @@ class ScorePlans(Reduction):
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What rules rest on."""
-        people = (
-            f"{number(self.people)} people" if self.world.rows.unit is not None else counted(self.people, "episode")
-        )
+        episode = "decision" if self.scores.scored.decisions.one_step else "episode"
+        people = f"{number(self.people)} people" if self.world.rows.unit is not None else counted(self.people, episode)
         chosen = (
             f"Rules were chosen and judged by doubly robust scores of {people}, in five turns: each "
             "turn judges rules that the other four fifths chose. What is said of a plan is the mean over the turns. "

@@ -395,9 +395,9 @@ class Judge:
         gamma = None if every is None else hidden_reasons(every, None if self.one_step else one, assessment.scale)
         if gamma is None and verdict.direction != "unknown" and assessment.randomised:
             gamma = DRAWN
-        unit = "episodes"
+        unit = "decisions" if self.one_step else "episodes"
         if assessment.units is not None:
-            unit = f"episodes, counted as {self.units(group)} {assessment.counted_as}"
+            unit += f", counted as {self.units(group)} {assessment.counted_as}"
         line = rests_on(episodes, unit, [*assessment.assumptions, *checks], gamma) if np.isfinite(episodes) else None
         if verdict.direction == "unknown":
             return replace(verdict, rests_on=line)
