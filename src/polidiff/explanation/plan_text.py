@@ -157,7 +157,8 @@ def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
     rows = [("plan", unit, frontier.aim, *gain_head(frontier), *("bound",) * proven)]
     for place, plan in shown:
         bound = (returned(plan.bound, frontier),) * proven
-        cost = f"{len(plan.rules)} " * (frontier.unit == "rules") + _changes_of(plan, frontier)
+        changes = number(plan.changes)
+        cost = f"{len(plan.rules)} ({changes})" if frontier.unit == "rules" else changes
         rows.append((str(place), cost, plan_return(plan, frontier), *gain_cell(plan, frontier), *bound))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     words = ["change", *(plan_words(plan) for _, plan in shown)]
@@ -168,10 +169,6 @@ def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
     left = len(plans) - len(shown)
     more = [f"({counted(left, 'plan')} between these {'is' if left == 1 else 'are'} not shown)"] if left else []
     return [*lines, *more, *_judged_how(frontier)]
-
-
-def _changes_of(plan: Plan, frontier: Frontier) -> str:
-    return f"({number(plan.changes)})" if frontier.unit == "rules" else number(plan.changes)
 
 
 def gain_head(frontier: Frontier) -> tuple[str, ...]:

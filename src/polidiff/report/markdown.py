@@ -47,8 +47,7 @@ def markdown(record: Explanation | Frontier | ResultComparison, pictures: dict[s
     elif isinstance(record, Frontier):
         numbering = number_changes(None, record)
         said = say_plans(record, numbering)
-        listed = plans.numbered(plans.plans_table(record.plans, record))
-        shown_tables = [listed, plans.outcome_rows_table(record.knee, record),
+        shown_tables = [plans.plans_table(record.plans, record), plans.outcome_rows_table(record.knee, record),
                         plans.ledger_table(record, numbering)] if record.plans else []  # fmt: skip
     else:
         said = comparison.say(record)

@@ -247,22 +247,17 @@ def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
     counts = frontier.unit not in ("rules", "states")  # which are what there is to read
     rows = tuple(
         (
+            str(place),
             number(frontier.cost(plan)),
             *gain_cell(plan, frontier),
             *(_plan_value(plan, frontier, name) for name in names),
             *(str(len(plan.rules) or len(plan.patch.changing)),) * counts,
         )
-        for plan in plans
+        for place, plan in enumerate(plans, 1)
     )
     heads = [named_with_unit(name, outcomes.get(name)) for name in names]
     behind = ("places",) * counts
-    return Table((unit_text(frontier.world, frontier.unit), *gain_head(frontier), *heads, *behind), rows)
-
-
-def numbered(table: Table) -> Table:
-    """A table of plans with their numbers, which the page has on buttons."""
-    rows = tuple((str(place), *row) for place, row in enumerate(table.rows, 1))
-    return Table(("plan", *table.columns), rows)
+    return Table(("plan", unit_text(frontier.world, frontier.unit), *gain_head(frontier), *heads, *behind), rows)
 
 
 def proofs_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
