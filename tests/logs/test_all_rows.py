@@ -118,7 +118,7 @@ def test_segments_of_single_decisions_are_counted_over_all_rows_and_judged_on_th
     inside = int(rule.covers(frame.select("x", "y").to_numpy()).sum())
     assert (segment.support.states, segment.share) == (inside, inside / frame.height)
     held = Log(frame, **SINGLE, max_rows=1_500).rows.n_episodes
-    assert f"scores of {number(held)} of {number(frame.height)} logged episodes" in told.methods.evaluation
+    assert f"scores of {number(held)} of {number(frame.height)} logged decisions" in told.methods.evaluation
 
 
 def test_text_files_tables_and_parquet_give_the_same_answer(tmp_path):

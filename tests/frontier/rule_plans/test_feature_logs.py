@@ -104,13 +104,13 @@ def test_what_is_told_is_over_the_users_features(frontier):
     assert frontier.unit == "rules"
     assert frontier.world.kind == "log"
     assert frontier[0].gain is None
-    assert f"scores of {number(12_000)} episodes" in frontier.warnings[0]
+    assert f"scores of {number(12_000)} decisions" in frontier.warnings[0]
     for plan in frontier.plans[1:]:
         assert all(edit.states is None for edit in plan.patch.edits)
         assert plan.patch.feature_names == tuple(STATE)
         assert not plan.proven
         assert plan.holds_up_to > 1
-        assert plan.rests_on.startswith(f"Rests on {counted(12_000, 'episode')}; tested and held: ")
+        assert plan.rests_on.startswith(f"Rests on {counted(12_000, 'decision')}; tested and held: ")
         assert "would no longer hold if" in plan.rests_on
         assert plan.gain.estimate == pytest.approx(plan.expected_return - frontier.current_return, abs=0.005)
         taken = plan.policy.probabilities(POPULATION[:2000])

@@ -24,7 +24,7 @@ def test_where_neighbours_are_alike_plans_count_stretches_of_the_log():
     luck = np.repeat(rng.beta(1, 1, 30), 30)  # of a clinic, with one arm that does nothing
     log = log_of(rng, arm, (rng.random(COUNT) < luck).astype(int))
     plan, verdict = improve(log, "log", max_rules=1).plans[1], explain(log, "log", "always:B").verdicts[0]
-    counted = "Rests on 900 episodes, counted as 32 stretches of the log"
+    counted = "Rests on 900 decisions, counted as 32 stretches of the log"
     assert plan.rests_on.startswith(counted)
     assert verdict.rests_on.startswith(counted)
     assert plan.gain.low < 0 < plan.gain.high
