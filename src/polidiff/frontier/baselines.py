@@ -23,8 +23,8 @@ from polidiff.records.plan import Baseline
 MOST_STEPS = 200
 
 
-def all_baselines(problem: FrontierProblem, hull: Hull, scale: float, clock: Clock) -> tuple[Baseline, ...]:
-    """The four baselines, their changes times `scale`; each as far as it comes before time is up."""
+def all_baselines(problem: FrontierProblem, hull: Hull, clock: Clock) -> tuple[Baseline, ...]:
+    """The four baselines, each as far as it comes before time is up."""
     start = problem.ending_choice(problem.base)
     baselines = {
         "policy iteration, all states": _every_state(problem, start, clock),
@@ -32,7 +32,7 @@ def all_baselines(problem: FrontierProblem, hull: Hull, scale: float, clock: Clo
         "policy iteration, largest gain": _one_by_one(problem, start, _gain, clock),
         "greedy top-k of the optimum": _top_k(problem, start, hull.choices[-1].astype(np.int64), clock),
     }
-    return tuple(Baseline(name, _distinct(points, scale)) for name, points in baselines.items())
+    return tuple(Baseline(name, _distinct(points)) for name, points in baselines.items())
 
 
 def _every_state(problem: FrontierProblem, choice: IntArray, clock: Clock) -> list[FloatArray]:
@@ -94,11 +94,11 @@ def _point(problem: FrontierProblem, choice: IntArray) -> FloatArray:
     return points_of(problem, choice[None])[:2, 0]
 
 
-def _distinct(points: list[FloatArray], scale: float) -> tuple[tuple[float, float], ...]:
+def _distinct(points: list[FloatArray]) -> tuple[tuple[float, float], ...]:
     """Points in order, less those that repeat the one before (a change in a state that is not reached)."""
     kept: list[tuple[float, float]] = []
     for changes, returns in points:
-        point = (float(changes) * scale, float(returns))
+        point = (float(changes), float(returns))
         if not kept or not np.allclose(kept[-1], point, rtol=0, atol=1e-9):
             kept.append(point)
     return tuple(kept)

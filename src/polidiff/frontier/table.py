@@ -45,7 +45,7 @@ from polidiff.records.arrays import FloatArray, IntArray, read_only
 from polidiff.records.explanation import Methods, WorldSummary
 from polidiff.records.outcome import Interval
 from polidiff.records.patch import Patch, StateEdits
-from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
+from polidiff.records.plan import Baseline, Frontier, HullPoint, Ledger, Plan
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.protocol import features_seen
 from polidiff.worlds.tabular import TabularMDP
@@ -201,7 +201,7 @@ def _frontier(
     return Frontier(
         plans=tuple(_plan(setting, solved, again, i, curves) for i in range(len(solved.changes))),
         hull=tuple(HullPoint(float(c) * setting.scale, float(v)) for c, v in corners),
-        baselines=all_baselines(setting.problem, solved.hull, setting.scale, clock) if small else (),
+        baselines=_baselines(setting, solved, clock) if small else (),
         ledger=_ledger(setting, again, surrogate, options, clock) if small else None,
         gap=solved.gap,
         unit=options.unit,
@@ -212,6 +212,15 @@ def _frontier(
         world=summary(setting.world),
         methods=exactly(options),
         context=setting,
+    )
+
+
+def _baselines(setting: Setting, solved: Solved, clock: Clock) -> tuple[Baseline, ...]:
+    own = scaled(setting.problem)
+    found = all_baselines(own.problem, solved.hull, clock)
+    return tuple(
+        replace(one, points=tuple((c * setting.scale, own.offset + own.unit * v) for c, v in one.points))
+        for one in found
     )
 
 
