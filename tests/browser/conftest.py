@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,16 @@ def browser() -> Iterator[Any]:
         driver.quit()
 
 
+page_of = cache(page_html)
+
+
 @pytest.fixture
 def show(chromium: Any, tmp_path: Path) -> Callable[..., Any]:
     """Opens results as a page from disk, in a window of a width and a colour scheme."""
 
     def opened(*records: Any, width: int = 1280, scheme: str = "light") -> Any:
         path = tmp_path / "page.html"
-        path.write_text(page_html(*records), encoding="utf-8")
+        path.write_text(page_of(*records), encoding="utf-8")
         open_file(chromium, path, width, scheme)
         wait_for(chromium, "return document.documentElement.dataset.ready === 'yes'")
         return chromium

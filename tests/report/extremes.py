@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import cache
 
 from polidiff.records.action import Action
 from polidiff.records.explanation import Cell, Explanation, Picture, Region, Support, Verdict
@@ -25,6 +26,7 @@ HOSTILE = (
 )
 
 
+@cache
 def hostile() -> Explanation:
     """Every name is an attack or a trap."""
     base = plain()
@@ -68,6 +70,7 @@ def rename(base: Explanation, feature: dict[str, str], action: dict[str, str], o
     )
 
 
+@cache
 def hostile_frontier() -> Frontier:
     """Plans whose changes, units and baselines carry hostile names."""
     base = frontier()
@@ -94,6 +97,7 @@ def hostile_frontier() -> Frontier:
     )
 
 
+@cache
 def huge(regions_told: int = 60) -> Explanation:
     """Sixty regions over a million visits on a fine grid."""
     base = plain()
@@ -122,6 +126,7 @@ def huge(regions_told: int = 60) -> Explanation:
     return dataclasses.replace(base, regions=made, sentences=told, pictures=pictures)
 
 
+@cache
 def huge_frontier(plans: int = 400) -> Frontier:
     """Four hundred plans over sixty changes."""
     base = frontier()

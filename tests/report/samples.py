@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import cache
 
 from polidiff.records.action import Action
 from polidiff.records.explanation import (
@@ -210,6 +211,7 @@ def quality() -> Quality:
     )
 
 
+@cache
 def plain() -> Explanation:
     """A result in the shape of the navigation task."""
     features = (Feature("x", "number", 0.0, 1.0), Feature("y", "number", 0.0, 1.0))
@@ -252,6 +254,7 @@ def patch() -> Patch:
     return Patch(edits, tuple("NESW"), ("x", "y"))
 
 
+@cache
 def chain() -> Explanation:
     """A small table: states instead of features, and a graph."""
     moves = [
@@ -340,6 +343,7 @@ def plan(changes: float, value: float, edits: int, *, proven: bool = True, sourc
     )
 
 
+@cache
 def frontier() -> Frontier:
     """The plans of the navigation task."""
     plans = (plan(0, 9.9895, 0), plan(1, 14.9885, 1), plan(2, 21.9895, 2), plan(3, 21.9905, 3, proven=False))
