@@ -19,7 +19,7 @@ BELIEVE = (
     ("truth inside at true Γ", "truth inside at true strength", 2),
     ("Γ that verdicts hold up to", "median holds up to", 2),
 )
-RIGHT_PEERS = ("decided where the better of PDIS and DR is right", "decided where a peer is right", 2)
+RIGHT_PEERS = ("where the better is right", "decided where a peer is right", 2)
 FEATURES = "features: "
 WAYS = ("PDIS", "WIS", "DR")  # written by hand
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
