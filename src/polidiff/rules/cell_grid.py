@@ -222,7 +222,9 @@ def _columns(axes: Sequence[Axis], places: IntArray) -> tuple[Column, ...]:
 def _checked(grid: Grid) -> Grid:
     if not grid.columns:
         names = ", ".join(axis.name for axis in grid.axes[:8])
-        raise InvalidWorldError(f"rules need a feature that differs between states; these do not: {names}")
+        raise InvalidWorldError(
+            f"rules need a feature that differs between states; these do not: {names}. Hint: give others with features="
+        )
     return grid
 
 

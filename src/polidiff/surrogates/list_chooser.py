@@ -248,7 +248,10 @@ def rule_cells(
         columns += new
         named += [axis.cuts is None and (len(axis.categories) > MOST_WORDS or bool(rare.any()))] * len(new)
     if not columns:
-        raise InvalidLogError(f"rules need a feature that differs between rows; these do not: {', '.join(names[:8])}")
+        raise InvalidLogError(
+            f"rules need a feature that differs between rows; these do not: {', '.join(names[:8])}. Hint: name others "
+            "with state="
+        )
     cells = Grid(axes, places, tuple(columns))
     parts = zip(cells.codes, cells.sizes.tolist(), columns, strict=True)
     kinds = Kinds(

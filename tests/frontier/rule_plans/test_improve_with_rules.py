@@ -298,7 +298,7 @@ def test_a_move_that_no_state_allows_is_named():
     ("features", "words"),
     [
         (None, "rules need states with features; this table has none"),
-        (np.full((5, 1), 2.0), "rules need a feature that differs between states"),
+        (np.full((5, 1), 2.0), "rules need a feature that differs between states.*Hint: give others"),
         (np.array([[1.0], [np.nan], [2.0], [3.0], [0.0]]), "is missing in state 1"),
     ],
 )
