@@ -230,8 +230,11 @@ def changelog(world: World, policies: Sequence[PolicyLike], **options: Setting) 
     >>> [round(step.changes, 2) for step in changelog(chain.world(), [chain.current(), chain.current()])]
     [0.0]
     """
-    if not isinstance(policies, Iterable) or getattr(policies, "ndim", 1) == 0 or len(versions := tuple(policies)) < 2:
-        raise InvalidOptionError(f"a changelog needs a list of at least two policies; got {policies!r:.80}")
+    several = isinstance(policies, Iterable) and getattr(policies, "ndim", 1) != 0
+    versions = tuple(policies) if several else ()
+    if len(versions) < 2:
+        came = len(versions) if several else f"{policies!r:.80}"
+        raise InvalidOptionError(f"a changelog needs a list of at least two policies; got {came}")
     return tuple(explain(world, old, new, **options) for old, new in pairwise(versions))
 
 
