@@ -44,6 +44,11 @@ FOUND = {
         seed=1315506650, kind="episodes", features=False, verb="explain", names=("a", "b", "c", "d"),
         options={"min_group": 8}, plans={}, extra={"include_return": False, "described": True, "second": True},
     ),
+    "the paper's printing of an environment whose starts have numbers": Whole(
+        seed=1528588544, kind="environment", features=False, verb="explain", names=("a", "b", "c", "d"),
+        options={"min_group": 12, "starts": 1, "style": "paper"}, plans={},
+        extra={"outcomes": 1, "coordinates": True, "mixed": True, "chance": True, "ranged": True},
+    ),
 }  # fmt: skip
 
 

@@ -132,7 +132,7 @@ def form_groups(
     if not forming.exact:
         ways += [[tuple(row) for row in signs.tolist()], list(paths)]
     if options.style == "paper" and not world.has_features:
-        ways = [[(key, journeys.names[k] if paths[k] else None) for k, key in enumerate(ways[0])]]
+        ways = [[(key, journeys.features[k, 0] if paths[k] else None) for k, key in enumerate(ways[0])]]
     for keys in ways:
         members = list(by_key(keys).values())
         groups: tuple[StartGroup, ...] = ()
