@@ -32,7 +32,7 @@ EXPECTED = {  # report -> what a reader must find, in the order of the questions
         "coupon where age < ",
         "Yes: more sales",
         "No outcome gets worse",
-        "30\u202f000 decisions",
+        "30 000 decisions",
     ),
     "ward": ("Test it first", "in low", "In the record, yes: more survival", "No group is shown to lose", "12 %"),
     "loss": (
