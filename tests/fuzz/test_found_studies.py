@@ -49,6 +49,19 @@ FOUND = {
         options={"min_group": 12, "starts": 1, "style": "paper"}, plans={},
         extra={"outcomes": 1, "coordinates": True, "mixed": True, "chance": True, "ranged": True},
     ),
+    "nothing is left to fit values on": Whole(
+        seed=3858899669, kind="episodes", features=True, verb="explain", names=("a", "b", "c", "d"),
+        options={"max_rules": 1, "evaluation": "fitted q"}, plans={},
+        extra={"outcomes": 2, "coordinates": True, "described": True, "chance": True, "missing": "drop", "ruled": True,
+               "ranged": True},
+    ),
+    "a long label whose letters have two halves": Whole(
+        seed=40301290, kind="table", features=True, verb="improve",
+        names=("~nobody-here/x", "www.x.org", "💊👩\u200d⚕️ dose", "=cmd|' /C calc'!A0"),
+        options={"level": 0.5}, plans={"time_limit": 0.3, "min_support": 0.1, "fallback": "nearest"},
+        extra={"discount": 0.9, "include_return": True, "outcomes": 1, "named_actions": True, "mixed": True,
+               "chance": True},
+    ),
 }  # fmt: skip
 
 

@@ -248,7 +248,7 @@ def _best_ridge(shared: RegressionRows, target: FloatArray) -> tuple[tuple[float
 
 def _drawn(design: Design, left: FloatArray, fit: IntArray, test: IntArray) -> IntArray:
     """Questions (trees, levels, 2) of the trees that explain what is `left`."""
-    if not len(design.bins):
+    if not len(design.bins) or not len(fit):
         return np.zeros((0, design.levels, 2), dtype=np.int64)
     return draw_questions(design, left, fit[:: -(-len(fit) // ROWS_FOR_QUESTIONS)], test)
 

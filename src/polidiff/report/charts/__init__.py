@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from polidiff.report.charts.theme import PAPER, Chart, Palette
 from polidiff.report.names import shown
 
 Drawer: TypeAlias = Callable[..., Chart]
+LIMITS = ("labelLimit", "titleLimit")  # of the length of texts, in pixels
 
 
 def chart(record: Explanation | Frontier, which: str, palette: Palette = PAPER) -> Chart:
@@ -113,9 +115,18 @@ def rendered(drawn: Chart, suffix: str) -> bytes:
     import vl_convert
 
     spec = _writable(drawn.to_dict(validate=False))  # as in `figures`
+    if any(letter > "\uffff" for letter in json.dumps(spec, ensure_ascii=False)):
+        spec = _unlimited(spec)
     if suffix == ".svg":
         return str(vl_convert.vegalite_to_svg(spec)).encode()
     return bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
+
+
+def _unlimited(spec: Any) -> Any:
+    """A chart whose texts are not cut: the cut may go through a letter of two halves, such as 💊, and none is drawn."""
+    if isinstance(spec, dict):
+        return {key: 0 if key in LIMITS else _unlimited(entry) for key, entry in spec.items()}
+    return [_unlimited(entry) for entry in spec] if isinstance(spec, list) else spec
 
 
 def _writable(spec: Any) -> Any:
