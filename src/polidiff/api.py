@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -159,7 +159,7 @@ def improve(
     options = ImproveOptions.among(locals())
     single = callable(candidates) or isinstance(candidates, str)
     try:
-        listed: Any = candidates if candidates is None else [candidates] if single else list(candidates)
+        listed: Setting = candidates if candidates is None else [candidates] if single else list(candidates)
     except TypeError:
         raise InvalidOptionError(f"candidates must be a list of policies; got {candidates!r:.80}") from None
     from polidiff.frontier.improve import improve as improved
