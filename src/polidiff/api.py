@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -296,10 +296,13 @@ def with_outcomes(world: World, outcomes: Sequence[Outcome] | None) -> World:
         )
     if outcomes is None:
         return world
-    other = copy.copy(world)
-    other.outcomes = check_outcomes(outcomes)
-    if not other.outcomes:
+    told = check_outcomes(outcomes)
+    if not told:
         raise InvalidOutcomeError(
             "outcomes must hold at least one Outcome; got none. Hint: leave it out for the world's own"
         )
+    if hasattr(world, "with_outcomes"):  # its rows hold the sums of the outcomes that they were read for
+        return cast("World", world.with_outcomes(told))
+    other = copy.copy(world)
+    other.outcomes = told
     return other

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polidiff import Log, Outcome, improve
+from polidiff import Log, Outcome, evaluate, explain, improve
 from polidiff.errors import InfeasibleError, InvalidOutcomeError
 from polidiff.explanation.plan_text import plan_answers, plan_verdicts
 from polidiff.report.plans import plan_cards
@@ -99,3 +99,12 @@ def test_nothing_is_searched_for_before_it_is_said_which_way_is_better(state, op
         assert "\n" not in str(told.value)
     told = Log(pl.DataFrame(rows), state="state", action="action", reward="x", outcomes=aimless)
     assert improve(told, "log").objective == "return"  # more of a reward is better
+
+
+def test_outcomes_asked_for_at_the_door_are_read_from_their_own_columns(log):
+    table = log.source.frame().with_columns(pl.lit(1.0).alias("gain")).collect()
+    other = Log(table, state="state", action="action", reward="gain")  # as many outcomes, and another column
+    asked = [Outcome("cost", "cost", prefer="less", range=(0, 30))]
+    told = evaluate(other, "log", outcomes=asked)
+    assert told.outcomes["cost"].estimate == pytest.approx(table["cost"].mean())
+    assert explain(other, "log", "always:treat", outcomes=asked).verdicts[0].difference.estimate > 4

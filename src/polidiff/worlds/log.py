@@ -128,6 +128,7 @@ class Log:
         work_folder: str | os.PathLike[str] | None = None,
         max_rows: int | None = None,
     ) -> None:
+        self._given = {name: value for name, value in locals().items() if name != "self"}
         check_count("max_rows", max_rows)
         self.discount = check_discount(discount)
         self.return_outcome, self.outcomes = _all_outcomes(outcomes, reward, return_name, include_return, return_range)
@@ -188,6 +189,10 @@ class Log:
             self.source = self.source.with_table(repaired.table)
             self.read = self.source.read(columns, blocks=HALVES, ranges=ranges)
         return repaired
+
+    def with_outcomes(self, outcomes: Sequence[Outcome]) -> Log:
+        """The same log, read for these outcomes alone."""
+        return Log(**{**self._given, "outcomes": outcomes, "include_return": False})
 
     @property
     def discrete(self) -> bool:
