@@ -404,8 +404,8 @@ def people_text(world: WorldSummary) -> str:
 
 
 def unit_noun(world: WorldSummary) -> str:
-    """What a log counts: a person, else an episode, which may be a single decision."""
-    return "decision" if world.one_step and "people" not in world.facts else world.counted_in.removesuffix("s")
+    """One of those that stand behind a number: a person, a single decision or an episode."""
+    return world.counted_in.removesuffix("s")
 
 
 def played_text(explanation: Explanation) -> str:

@@ -260,14 +260,14 @@ class WorldSummary:
         return self.kind == "log"
 
     @property
-    def counted_in(self) -> Literal["people", "episodes"]:
+    def counted_in(self) -> Literal["people", "decisions", "episodes"]:
         """What stands behind the numbers of a log."""
-        return "people" if "people" in self.facts else "episodes"
+        return "people" if "people" in self.facts else "decisions" if self.one_step else "episodes"
 
     @property
     def units(self) -> float:
         """How many people a log has; episodes, where it does not know people."""
-        return float(self.facts.get(self.counted_in) or 1.0)
+        return float(self.facts.get("people") or self.facts.get("episodes") or 1.0)
 
     @property
     def starts(self) -> str:
