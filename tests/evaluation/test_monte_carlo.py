@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from polidiff import Simulator, evaluate, explain, improve, load
+from polidiff import Simulator, check, evaluate, explain, improve, load
 from polidiff.domains import chain
+from polidiff.evaluation import compare
 from polidiff.evaluation.verdicts import (
     SKEWED,
     direction_of,
@@ -22,9 +23,12 @@ from polidiff.evaluation.verdicts import (
     verdict,
 )
 from polidiff.explanation.advice import advise
+from polidiff.explanation.said import answers
 from polidiff.policies import table_policy
 from polidiff.records.codec import save_json
+from polidiff.records.numbers import interval_numbers
 from polidiff.records.outcome import Interval, Outcome
+from polidiff.report.view import summary_cards
 from polidiff.worlds.rollouts import roll_out
 
 
@@ -185,3 +189,43 @@ def test_changed_decisions_are_counted_in_the_episodes_whose_paths_are_told():
     (sentence,) = told.sentences
     assert told.quality.f1 == 1.0
     assert told.changes == pytest.approx(sum(meeting.share for meeting in sentence.meetings))
+
+
+class Draws:
+    """A number between 0 and 1, and another until chance ends the episode, after four decisions on average."""
+
+    n_actions = 2
+
+    def reset(self, count, rng):
+        return rng.random((count, 1))
+
+    def step(self, states, actions, rng):
+        return rng.random(states.shape), actions.astype(float), rng.random(len(states)) < 0.25
+
+
+def test_the_interval_of_changed_decisions_covers_their_expected_number_as_often_as_it_claims():
+    world = Simulator(Draws(), horizon=300)
+    policies = [lambda seen: np.zeros(len(seen), dtype=int), lambda seen: (seen[:, 0] > 0.5).astype(int)]
+    covered, everywhere = 0, np.zeros(0, dtype=bool)
+    for seed in range(40):
+        achieved = compare(world, *policies, seed=seed).achieved(
+            everywhere, length=4, max_steps=1, level=0.9, seed=seed
+        )
+        covered += achieved.changes_interval.contains(2.0)  # half of four decisions
+    low, high = stats.binom.ppf([0.0005, 0.9995], 40, 0.9)
+    assert low <= covered <= high
+
+
+def test_changed_decisions_counted_in_play_are_told_with_their_bounds():
+    told = explain(
+        Simulator(Draws(), horizon=300, feature_names=["x"]),
+        *(lambda seen, bound=bound: (seen[:, 0] > bound).astype(int) for bound in (1.0, 0.5)),
+        max_steps=2_000,
+    )
+    count, low, high = interval_numbers(told.changes_interval)
+    first = f"{count} decisions per episode (between {low} and {high})"
+    assert first in str(told).splitlines()[0]
+    assert answers(told)[1].text.startswith(f"{first} change: ")
+    assert summary_cards(told)[0].detail.startswith(f"between {low} and {high}; ")
+    missed = check(told, max_changes=1.5).reasons[0]
+    assert missed == f"{count} changed decisions per episode, between {low} and {high}; allowed 1.5"

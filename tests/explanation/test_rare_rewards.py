@@ -50,7 +50,7 @@ def test_a_gain_that_no_region_tells_is_never_advised_to_be_adopted():
     assert advice.kind == "look"
     assert advice.sentence == "Look for the reason first: it is better on return, but no region tells where."
     changes = answers(seen)[1].text
-    assert "yet outcomes differ: they act otherwise in 2.49 decisions per episode" in changes
+    assert "yet outcomes differ: they act otherwise in 2.49 decisions per episode (between " in changes
     assert changes.endswith("the difference is in decisions whose effect no single comparison shows.")
 
 

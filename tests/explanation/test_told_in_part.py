@@ -38,7 +38,7 @@ def explanation(request):
 def test_the_first_line_says_how_much_the_rules_tell_and_no_part_is_credited_with_the_whole(explanation):
     text = str(explanation)
     if len(explanation.regions) == 1:
-        first = f"decisions per episode; one region tells {explanation.quality.recall:.0%} of these.".replace("%", " %")
+        first = f"); one region tells {explanation.quality.recall:.0%} of these.".replace("%", " %")
         assert first in text.splitlines()[0]
         assert "All changes together lead to" in text
         assert "This leads to" not in text

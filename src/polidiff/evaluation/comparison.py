@@ -54,6 +54,7 @@ class Achieved:
     forming: StartOutcomes | None  # forms groups of starts
     judged: StartOutcomes | None  # judges them; the same where it is exact
     changes: float  # expected changed decisions per episode
+    changes_interval: Interval | None = None  # where they were counted in played episodes
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Comparison:
         """(S,) states of the place in which actions that seem to do the same may not; None where it is known."""
         return None
 
-    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
+    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, level: float, seed: int) -> Achieved:
         """Outcomes from every start; `diverging` visits were found in episodes of a mean `length`."""
         raise NotImplementedError
 

@@ -300,7 +300,7 @@ class RowsComparison(Comparison):
             self._rules, self._coverage = tuple(rules), cover_all_rows(self.world, rules)
         return self._coverage
 
-    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
+    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, level: float, seed: int) -> Achieved:
         """Only how many decisions change: no start is known by itself."""
         rows, (old, new) = self.world.rows, self._chances
         changed = changed_rows(rows.actions, old, new) if is_logs(self.given[0]) else changed_decisions(old, new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -70,7 +71,7 @@ class SimulatorComparison(Comparison):
         self.current: Policy = current
         self.proposed: Policy = proposed
 
-    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
+    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, level: float, seed: int) -> Achieved:
         """Paired episodes; some of them form groups and count changes, others judge.
 
         Changes are counted in the episodes whose paths are told, so that both speak of the same ones.
@@ -85,7 +86,9 @@ class SimulatorComparison(Comparison):
         )
         assert visited is not None
         tables = (policy.probabilities(visited.states) for policy in (self.current, self.proposed))
-        return Achieved(forming, judged, float(changed_decisions(*tables).sum() / few))
+        changed = np.bincount(visited.episode, changed_decisions(*tables), few).astype(np.float64)
+        interval = mean_interval(changed, level)
+        return Achieved(forming, judged, interval.estimate, replace(interval, low=max(0.0, interval.low)))
 
     def _affordable(self, length: float, max_steps: int) -> int:
         """How many paired episodes: in environments stepped one by one, what `max_steps` pays for."""

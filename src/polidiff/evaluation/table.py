@@ -79,7 +79,7 @@ class TableComparison(Comparison):
         self.current: TablePolicy = current
         self.proposed: TablePolicy = proposed
 
-    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
+    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, level: float, seed: int) -> Achieved:
         """Exact outcomes from every start, which form groups and judge them."""
         known = start_outcomes(self.place, self.current.table, self.proposed.table)
         changed = changed_decisions(self.current.table, self.proposed.table)

@@ -34,7 +34,14 @@ from polidiff.evaluation.comparison import CHOSEN
 from polidiff.evaluation.verdicts import RARE_IN_GROUPS
 from polidiff.explanation.region_places import group_words, losers
 from polidiff.explanation.text import unit_text, untold
-from polidiff.explanation.words import assumption_text, estimate_text, interval_text, listing, odds_text
+from polidiff.explanation.words import (
+    assumption_text,
+    changes_numbers,
+    estimate_text,
+    interval_text,
+    listing,
+    odds_text,
+)
 from polidiff.options import CheckOptions
 from polidiff.records.explanation import Explanation, Verdict
 from polidiff.records.numbers import counted, number, percent
@@ -269,7 +276,8 @@ def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckR
         most, unit = number(options.max_changes), unit_text(told.world)
         checked.append(f"at most {most} {unit}")
         if explanation.changes > options.max_changes + 1e-9:
-            reasons.append(f"{number(told.changes)} {unit}; allowed {most}")
+            count, between = changes_numbers(told)
+            reasons.append(f"{count} {unit}{between and f', {between}'}; allowed {most}")
     by_name = {verdict.outcome: verdict for verdict in told.verdicts}
     outcomes = {outcome.name: outcome for outcome in told.outcomes}
 

@@ -92,7 +92,11 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
         seed=options.seed,
     )
     achieved = comparison.achieved(
-        divergence.diverging, length=divergence.mean_length, max_steps=options.max_steps, seed=options.seed
+        divergence.diverging,
+        length=divergence.mean_length,
+        max_steps=options.max_steps,
+        level=options.level,
+        seed=options.seed,
     )
     episodes = 0 if achieved.forming is None else len(achieved.forming.weight)
     journeys = follow(world, comparison, described.rules, seed=options.seed, episodes=episodes)
@@ -268,6 +272,7 @@ def _explanation(
     return Explanation(
         regions=regions,
         changes=difference.achieved.changes,
+        changes_interval=difference.achieved.changes_interval,
         outcomes=comparison.world.outcomes,
         tails=tails,
         patch=difference.patch,

@@ -12,6 +12,7 @@ from polidiff.explanation.words import (
     RARELY,
     amount_text,
     assumption_text,
+    changes_numbers,
     few,
     interval_text,
     listing,
@@ -35,7 +36,7 @@ from polidiff.records.explanation import (
     WorldSummary,
     WorseOff,
 )
-from polidiff.records.numbers import counted, number, percent, share_text
+from polidiff.records.numbers import counted, percent, share_text
 from polidiff.records.outcome import Assumption, Evaluation, Interval, Outcome
 from polidiff.records.plan import Frontier
 from polidiff.records.rule import Rule
@@ -85,8 +86,9 @@ def changes_text(explanation: Explanation) -> str:
     """How many decisions change: a share where every episode is one decision, else per episode."""
     if explanation.world.one_step:
         return f"{percent(explanation.changes)} of decisions"
-    count = number(explanation.changes, 3)
-    return f"{count} {explanation.world.discounted}decision{'s' * (count != '1')} per episode"
+    count, between = changes_numbers(explanation)
+    unit = f"{explanation.world.discounted}decision{'s' * (count != '1')} per episode"
+    return f"{count} {unit}{between and f' ({between})'}"
 
 
 def mostly_told(explanation: Explanation) -> bool:
@@ -367,7 +369,8 @@ def quality_text(explanation: Explanation) -> str:
         parts.append(f"regions learned by {explanation.methods.classifier}")
     if not all(verdict.difference.exact for verdict in explanation.verdicts):
         how = "each interval holds" if explanation.methods.style == "paper" else "intervals hold together"
-        apart = ", those of F1 and of rules each by itself and counted by episodes" if quality.intervals else ""
+        alone = ["changes"] * (explanation.changes_interval is not None) + ["F1", "rules"] * bool(quality.intervals)
+        apart = f", those of {listing(alone)} each by itself and counted by episodes" * bool(alone)
         parts.append(f"{how} at {percent(explanation.methods.level)}{apart}")
     return "; ".join(parts) + "."
 

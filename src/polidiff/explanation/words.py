@@ -261,6 +261,15 @@ def bounds_text(interval: Interval, outcome: Outcome | None = None, *, differenc
     return with_unit(_with_bounds(shown, signs=difference), unit)
 
 
+def changes_numbers(explanation: Explanation) -> tuple[str, str]:
+    """How many decisions change, and between which bounds that lies where it was counted in played episodes."""
+    interval = explanation.changes_interval
+    if interval is None or not interval.width:
+        return number(explanation.changes, 3), ""
+    count, low, high = interval_numbers(interval)
+    return count, f"between {low} and {high}" * (low != high)
+
+
 def named_with_unit(name: str, outcome: Outcome | None, *, difference: bool = False) -> str:
     """An outcome's name with the unit of the bare numbers under it.
 

@@ -15,7 +15,6 @@ from polidiff.records.rule import Condition, Rule
 MOST_VALUES = 50  # of a category that a result lists
 IDLE = "share of changed decisions without effect"  # fact: at once, or too small a difference to be told
 FOLLOWED = "episodes played for paths"  # fact of a table: how many, where chance decides which changes are met
-
 VerdictDirection = Literal["more", "less", "same", "unknown"]
 
 
@@ -409,6 +408,7 @@ class Explanation(Result):
     graph: tuple[Arrow, ...] = ()
     sample: tuple[SampledState, ...] = ()  # at most 400
     withheld: int = 0  # regions that are not shown, because too few people stand behind them
+    changes_interval: Interval | None = None  # of `changes`, where they were counted in played episodes
     context: Any = field(default=None, repr=False, metadata={"json": False})  # world and policies, for .case()
 
     def __str__(self) -> str:

@@ -17,7 +17,14 @@ from polidiff.explanation.text import (
     unit_noun,
     unit_text,
 )
-from polidiff.explanation.words import amount_text, before_and_after, bounds_text, estimate_text, swap_text
+from polidiff.explanation.words import (
+    amount_text,
+    before_and_after,
+    bounds_text,
+    changes_numbers,
+    estimate_text,
+    swap_text,
+)
 from polidiff.records.explanation import Explanation, Sentence, Support, Verdict, WorldSummary
 from polidiff.records.numbers import counted, number, percent
 from polidiff.records.outcome import Outcome
@@ -144,7 +151,8 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
         return (Card("of decisions are made with other chances", percent(min(1.0, share)), described),)
     if explanation.world.one_step:
         return (Card("of decisions change", percent(explanation.changes), described),)
-    return (Card(unit_text(explanation.world), number(explanation.changes, 3), described),)
+    count, between = changes_numbers(explanation)
+    return (Card(unit_text(explanation.world), count, f"{between}{between and '; '}{described}"),)
 
 
 def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
