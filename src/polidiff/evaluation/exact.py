@@ -83,18 +83,21 @@ class ExactEvaluator:
             values[self._inside] = self._solve(per_state[self._inside], False)
         return values
 
-    def visits(self, start: FloatArray | None = None) -> FloatArray:
-        """Expected (discounted) departures from each state (S,), from the world's starts or another distribution."""
-        initial = self.world.initial if start is None else start
-        self.check_ends(initial)
+    def visits(self) -> FloatArray:
+        """Expected (discounted) departures from each state (S,), from the world's starts."""
+        self.check_ends()
         visits = np.zeros(self.world.n_states)
         if self._inside.size:
-            visits[self._inside] = self._solve(initial[self._inside], True)
+            visits[self._inside] = self._solve(self.world.initial[self._inside], True)
         return np.maximum(visits, 0.0)
 
-    def check_ends(self, initial: FloatArray) -> None:
+    def totals(self, gains: FloatArray) -> FloatArray:
+        r"""Sums (…) of gains (S, A, …) from the starts, :math:`\sum_{s,a} x_\pi(s)\, \pi(a \mid s)\, g(s, a)`."""
+        return np.asarray(self.visits() @ np.einsum("sa,sa...->s...", self.table, gains))
+
+    def check_ends(self) -> None:
         """An error that names the first start from which the policy never ends."""
-        stuck = np.flatnonzero((initial > 0) & ~self.ends)
+        stuck = np.flatnonzero((self.world.initial > 0) & ~self.ends)
         if not stuck.size:
             return
         names = self.world.states
@@ -102,15 +105,14 @@ class ExactEvaluator:
         shown = ", ".join(names[s] for s in loop[:5]) + (", …" if len(loop) > 5 else "")
         raise ImproperPolicyError(
             f"the policy must end from every start; from {names[stuck[0]]!r} it may stay for ever in {{{shown}}} "
-            f"({stuck.size} of {int((initial > 0).sum())} starts). Hint: give a discount below 1, a horizon, or "
+            f"({stuck.size} of {len(self.world.starts)} starts). Hint: give a discount below 1, a horizon, or "
             "another policy"
         )
 
 
 def exact_evaluator(world: TabularMDP, policy: PolicyLike) -> ExactEvaluator:
     """An evaluator for a policy, checked against the actions that the table allows."""
-    table = policy_table(world, policy)
-    return ExactEvaluator(world, table)
+    return ExactEvaluator(world, policy_table(world, policy))
 
 
 def policy_table(world: TabularMDP, policy: PolicyLike) -> FloatArray:

@@ -48,7 +48,7 @@ def evaluate(world: TabularMDP, policy: PolicyLike, options: EvaluateOptions | N
     evaluator, horizon = exact_evaluator(world, policy), None if options is None else options.horizon
     gains = outcome_tensor(world)
     if horizon is None:
-        evaluator.check_ends(world.initial)
+        evaluator.check_ends()
         values = evaluator.values(gains)
         method = "exact"
     else:
@@ -142,11 +142,8 @@ class TableComparison(Comparison):
         return self._means(policy.probabilities(np.arange(self.place.n_states)))
 
     def _means(self, table: FloatArray) -> FloatArray | None:
-        world, evaluator = self.place, ExactEvaluator(self.place, table)
-        if not evaluator.ends[world.starts].all():
-            return None
-        taken = evaluator.visits()[:, None] * table  # one solve, whatever the number of outcomes
-        return np.asarray(np.tensordot(taken, outcome_tensor(world), axes=2))
+        evaluator = ExactEvaluator(self.place, table)
+        return evaluator.totals(outcome_tensor(self.place)) if evaluator.ends[self.place.starts].all() else None
 
     def region_effects(
         self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int
@@ -217,7 +214,7 @@ def start_outcomes(world: TabularMDP, current: FloatArray, proposed: FloatArray)
     counted, both = np.concatenate([gains, np.ones((*gains.shape[:2], 1))], axis=2), []
     for table in (current, proposed):
         evaluator = ExactEvaluator(world, table)
-        evaluator.check_ends(world.initial)
+        evaluator.check_ends()
         both.append(evaluator.values(counted)[starts])
     old, new = (values[:, :-1] for values in both)
     length = np.maximum(both[0][:, -1:], both[1][:, -1:])

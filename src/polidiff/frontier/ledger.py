@@ -314,10 +314,10 @@ class Adoption:
         self.setting, self.problem = setting, problem
         self.names = [outcome.name for outcome in world.told_outcomes]
         tables = [world.rewards, *(world.outcome_table(outcome) for outcome in world.told_outcomes)]
-        self.tables = np.stack(tables)
+        self.tables = np.stack(tables, axis=2)
         self.dense = problem.n_states <= DENSE_UP_TO and bool((problem.base >= 0).all()) and problem.ends(problem.base)
         if self.dense:
-            self.weights = self.tables[:, problem.names[problem.state], problem.action]
+            self.weights = self.tables[problem.names[problem.state], problem.action].T
             self.inverse = fundamental(problem, problem.base[None])[0]
             self.values = self.weights[:, problem.base] @ self.inverse.T
 
@@ -350,12 +350,10 @@ class Adoption:
         table = one_hot(self.setting.base, world.n_actions)
         table[where] *= 1.0 - share
         table[where, self.problem.action[pairs]] += share
-        evaluator = ExactEvaluator(world, table)
         try:
-            evaluator.check_ends(world.initial)
+            return ExactEvaluator(world, table).totals(self.tables)
         except ImproperPolicyError:
             return None
-        return np.asarray((self.tables * (evaluator.visits()[:, None] * table)).sum(axis=(1, 2)))
 
 
 def _loss_on_the_way(points: list[AdoptionPoint]) -> list[str]:

@@ -61,8 +61,7 @@ class Setting:
     @property
     def starting_return(self) -> float:
         """Return of the current policy as it is."""
-        evaluator = ExactEvaluator(self.world, self.current)
-        return float(evaluator.visits() @ (self.current * self.world.rewards).sum(axis=1))
+        return float(ExactEvaluator(self.world, self.current).totals(self.world.rewards))
 
     def actions_of(self, choice: IntArray) -> IntArray:
         """(S,) actions of a choice over the problem's states; the current action elsewhere."""
@@ -84,7 +83,7 @@ def prepare(
     """All inputs checked and put together; `offered` (S, A) says what plans may do, besides what the world allows."""
     table = policy_table(world, current)
     base = np.where(world.absorbing, 0, top_actions(table))
-    ExactEvaluator(world, one_hot(base, world.n_actions)).check_ends(world.initial)
+    ExactEvaluator(world, one_hot(base, world.n_actions)).check_ends()
     allowed = world.allowed & ~world.absorbing[:, None] & (True if offered is None else offered)
     frozen = frozen_states(freeze, world.feature_names, world.features_of(np.arange(world.n_states)))
     allowed[frozen] = False
@@ -121,8 +120,8 @@ def guard_limits(world: TabularMDP, table: FloatArray, keep: Keep) -> tuple[Limi
     outcomes = list({outcome.name: outcome for outcome in (world.return_outcome, *world.outcomes)}.values())
     if not parse_guards(keep, [outcome.name for outcome in outcomes]):
         return ()
-    gains, visits = [world.outcome_table(outcome) for outcome in outcomes], ExactEvaluator(world, table).visits()
-    now = [float(visits @ (table * gain).sum(axis=1)) for gain in gains]
+    gains = [world.outcome_table(outcome) for outcome in outcomes]
+    now = ExactEvaluator(world, table).totals(np.stack(gains, axis=2)).tolist()
     return tuple(
         Limit(room.guard.text, room.guard.sign * gains[room.place], room.guard.sign * room.now + room.most)
         for room in guard_rooms(keep, outcomes, now)
@@ -133,12 +132,9 @@ def broken_limits(world: TabularMDP, table: FloatArray, limits: Sequence[Limit])
     """The guards that a policy (S, A) does not keep, in words."""
     if not limits:
         return ()
-    visits = ExactEvaluator(world, table).visits()
-    values = [float(visits @ (table * limit.gains).sum(axis=1)) for limit in limits]
-    slack = [GUARD_TOLERANCE * (1.0 + abs(limit.most)) for limit in limits]
-    return tuple(
-        limit.text for limit, value, room in zip(limits, values, slack, strict=True) if value > limit.most + room
-    )
+    values = ExactEvaluator(world, table).totals(np.stack([limit.gains for limit in limits], axis=2)).tolist()
+    most = [limit.most + GUARD_TOLERANCE * (1.0 + abs(limit.most)) for limit in limits]
+    return tuple(limit.text for limit, value, end in zip(limits, values, most, strict=True) if value > end)
 
 
 def unit_scale(world: TabularMDP, unit: str) -> float:

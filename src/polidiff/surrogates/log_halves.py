@@ -111,9 +111,8 @@ def with_verdicts(
     k, sign = aim(log)
     outcomes = {v.outcome: v.proposed for v in verdicts if v.proposed is not None}
     value, gain = sign * outcomes[log.outcomes[k].name].estimate, verdicts[k].difference.scaled(sign)
-    judged = replace(
-        plan, expected_return=value, outcomes=outcomes, bound=plan.bound + value - plan.expected_return, proven=False
-    )
+    bound = value + (plan.bound - plan.expected_return)  # in this order no rounding puts it below the return
+    judged = replace(plan, expected_return=value, outcomes=outcomes, bound=bound, proven=False)
     if not plan.patch.edits:
         return judged
     now = [v.current.estimate for v in verdicts if v.current is not None]

@@ -78,8 +78,7 @@ class LoggedStates(LogHalves, Surrogate):
         """
         plan = replace(plan, adoption=(), warnings=() if plan.adoption else plan.warnings)
         if self.plain is not None:
-            table = plan.policy.table
-            promised = float(ExactEvaluator(self.plain, table).visits() @ (table * self.plain.rewards).sum(axis=1))
+            promised = _return(self.plain, plan.policy.table)
             plan = replace(plan, expected_return=promised, bound=max(plan.bound, promised))
         policy = TablePolicy(with_edits(self.halves.judging.table(self.current), plan))
         return replace(plan, policy=policy, patch=mixed_patch(plan.patch, self.now, self.world.actions))
@@ -268,7 +267,7 @@ def _with_features(world: TabularMDP, met: BoolArray) -> TabularMDP:
 
 
 def _return(world: TabularMDP, table: FloatArray) -> float:
-    return float(ExactEvaluator(world, table).visits() @ (table * world.rewards).sum(axis=1))
+    return float(ExactEvaluator(world, table).totals(world.rewards))
 
 
 def best_strength(edges: Edges, *, outcome: int = 0) -> float:

@@ -83,10 +83,9 @@ class MixedTable(Surrogate):
         said = "The current policy acts by chance: a change counts the chance that it would have acted otherwise"
         top = ExactEvaluator(self.world, one_hot(top_actions(self.now), self.world.n_actions))
         try:
-            top.check_ends(self.world.initial)
+            value = number(float(top.totals(self.world.rewards)), 6)
         except ImproperPolicyError:
             return (f"{said}. Its most probable actions alone would not end every episode.",)
-        value = number(float(top.visits() @ (top.table * self.world.rewards).sum(axis=1)), 6)
         own = number(plans[0].expected_return, 6)
         return (f"{said}. It returns {own}; its most probable actions alone would return {value}.",)
 

@@ -44,18 +44,18 @@ def make_plan(frame: Frame, scored: Scored, bound: float) -> Plan:
     table = plan_table(frame.problem, scored.rules)
     evaluator = ExactEvaluator(world, table)
     visits = evaluator.visits()
-    total = float(visits @ (table * world.rewards).sum(axis=1))
+    gains = [world.rewards, *(world.outcome_table(outcome) for outcome in world.told_outcomes)]
+    total, *others = evaluator.totals(np.stack(gains, axis=2)).tolist()
     _check(scored, total)
     gap = max(0.0, bound - total) / frame.span if frame.span > 1e-12 * max(1.0, abs(total)) else 0.0
     rules = _told(frame, scored.rules, acts, visits)
     patch = _patch(frame, scored.rules, acts)
     policy = patch.apply(as_policy(frame.current, n_actions=world.n_actions, n_states=world.n_states))
     reach = frame.optimum - frame.current_return
-    outcomes = {o.name: float(visits @ (table * world.outcome_table(o)).sum(axis=1)) for o in world.told_outcomes}
     return Plan(
         changes=float(visits @ (0.5 * np.abs(table - frame.problem.moves.current).sum(axis=1))),
         expected_return=total,
-        outcomes={name: Interval.exactly(value) for name, value in outcomes.items()},
+        outcomes={o.name: Interval.exactly(v) for o, v in zip(world.told_outcomes, others, strict=True)},
         patch=patch,
         bound=max(bound, total),
         gap=gap,
