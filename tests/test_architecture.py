@@ -60,7 +60,6 @@ ON_TABLES = {  # exact values and planners: they work on a table, whatever world
     "frontier/rule_plans/improve.py",
     "frontier/rule_plans/model.py",
     "frontier/rule_plans/moves.py",
-    "frontier/rule_plans/plan.py",
     "frontier/setting.py",
 }
 

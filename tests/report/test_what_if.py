@@ -17,8 +17,7 @@ from polidiff.records.numbers import percent
 from polidiff.records.parse import parse_rule
 from polidiff.records.rule import Condition, Rule, first_match, overlap
 from polidiff.records.suppression import suppressed
-from polidiff.report.answers import answered
-from polidiff.report.recorded_visits import meetings, share_inside
+from polidiff.report.answers import answered, meetings, share_inside
 from tests.results import explanation
 
 NAMES = ("x", "y", "z")

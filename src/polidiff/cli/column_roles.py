@@ -52,8 +52,7 @@ from polidiff.errors import InvalidInputError
 from polidiff.evaluation.scores.decisions import ROWS_OF_LEVEL
 from polidiff.records.action import as_actions
 from polidiff.records.numbers import percent
-from polidiff.worlds.column_names import plain_name
-from polidiff.worlds.log_columns import HARMFUL, nearest_levels
+from polidiff.worlds.log_columns import HARMFUL, nearest_levels, plain_name
 from polidiff.worlds.messy_tables import HOLDS
 from polidiff.worlds.text_tables import yes_or_no
 

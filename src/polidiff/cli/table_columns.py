@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from polidiff.worlds.column_names import plain_name
-from polidiff.worlds.log_columns import HARMFUL
+from polidiff.worlds.log_columns import HARMFUL, plain_name
 
 MOST_ACTIONS = 200
 FEWEST_ROWS = 10  # of an action before its values are taken for more than chance

@@ -9,23 +9,30 @@ that ends the return :math:`J - p_0^\top V`. With :math:`V` the values of the cu
 that constants and the size of the rewards no longer meet the tolerances of the search: multiplying rewards, or adding
 to an outcome what every policy gets, changes no plan. Outcomes that are guarded are treated the same way. Factors are
 powers of two, which round nothing.
+
+What simpler methods find, drawn beside the frontier.
+
+Policy iteration can be read in three ways when the number of changes matters (PI over all states, the change with the
+largest advantage :math:`Q - V`, the change with the largest gain in return); greedy top-k takes the optimum's changes
+in order of what each brings alone. None of them lies above the frontier, and each misses points somewhere.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
 from polidiff.errors import InvalidOptionError
-from polidiff.frontier.baselines import all_baselines
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.hull import Hull, OutOfTimeError
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.ledger import Adoption, Curve, Naming, between, make_ledger
+from polidiff.frontier.local_search import neighbours
+from polidiff.frontier.policy_walk import PolicyWalk
 from polidiff.frontier.problem import FrontierProblem, contracted
 from polidiff.frontier.setting import (
     Evaluated,
@@ -37,7 +44,7 @@ from polidiff.frontier.setting import (
 )
 from polidiff.frontier.solve import Effort, Solved, solve_frontier
 from polidiff.frontier.states import solve_states
-from polidiff.frontier.visits import fundamental
+from polidiff.frontier.visits import STRICT, fundamental, greedy_switches, pair_values, points_of, solved_values
 from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, one_hot
 from polidiff.progress import Clock
@@ -335,3 +342,87 @@ def _stats(setting: Setting, solved: Solved, seconds: float, clock: Clock) -> di
     if clock.seconds is not None:
         stats["seconds"] = round(seconds, 3)
     return stats
+
+
+MOST_STEPS = 200
+
+
+def all_baselines(problem: FrontierProblem, hull: Hull, clock: Clock) -> tuple[Baseline, ...]:
+    """The four baselines, each as far as it comes before time is up."""
+    start = problem.ending_choice(problem.base)
+    baselines = {
+        "policy iteration, all states": _every_state(problem, start, clock),
+        "policy iteration, largest advantage": _one_by_one(problem, start, _advantage, clock),
+        "policy iteration, largest gain": _one_by_one(problem, start, _gain, clock),
+        "greedy top-k of the optimum": _top_k(problem, start, hull.choices[-1].astype(np.int64), clock),
+    }
+    return tuple(Baseline(name, _distinct(points)) for name, points in baselines.items())
+
+
+def _every_state(problem: FrontierProblem, choice: IntArray, clock: Clock) -> list[FloatArray]:
+    weights = problem.reward[None]
+    points = [_point(problem, choice)]
+    for _ in range(MOST_STEPS):
+        values = solved_values(problem, choice[None], weights)
+        best, better = greedy_switches(problem, pair_values(problem, weights, values), values, choice[None], None)
+        if not better.any() or clock.left() <= 0:
+            break
+        choice = np.where(better[0], best[0], choice)
+        points.append(_point(problem, choice))
+    return points
+
+
+def _one_by_one(
+    problem: FrontierProblem, choice: IntArray, worth: Callable[[PolicyWalk], FloatArray], clock: Clock
+) -> list[FloatArray]:
+    """One switch at a time, that of the pair worth most."""
+    walk = PolicyWalk(problem, choice)
+    points = [walk.point()]
+    for _ in range(MOST_STEPS):
+        value = worth(walk)
+        pair = int(value.argmax())
+        if value[pair] <= STRICT * (1.0 + abs(points[-1][1])) or clock.left() <= 0:
+            break
+        walk.switch(pair)
+        points.append(walk.point())
+    return points
+
+
+def _advantage(walk: PolicyWalk) -> FloatArray:
+    return np.asarray(walk.advantages()[:, 1])
+
+
+def _gain(walk: PolicyWalk) -> FloatArray:
+    """(pairs,) what the return gains by each switch alone."""
+    around = neighbours(walk.problem, walk.choice[None], walk.inverse[None])
+    return np.where(around.valid[0], around.returns[0] - around.own_returns[0], -np.inf)
+
+
+def _top_k(problem: FrontierProblem, start: IntArray, best: IntArray, clock: Clock) -> list[FloatArray]:
+    walk, choice = PolicyWalk(problem, start), start.copy()
+    changed = np.flatnonzero(start != best)
+    points = [walk.point()]
+    for s in changed[np.argsort(-_gain(walk)[best[changed]], kind="stable")][:MOST_STEPS]:
+        if clock.left() <= 0:
+            break
+        choice[s] = best[s]
+        if walk.goto(choice):
+            points.append(walk.point())
+    return points
+
+
+def _point(problem: FrontierProblem, choice: IntArray) -> FloatArray:
+    """(2,) changes and return; infinite where the policy never ends."""
+    if not problem.ends(choice):
+        return np.full(2, np.inf)
+    return points_of(problem, choice[None])[:2, 0]
+
+
+def _distinct(points: list[FloatArray]) -> tuple[tuple[float, float], ...]:
+    """Points in order, less those that repeat the one before (a change in a state that is not reached)."""
+    kept: list[tuple[float, float]] = []
+    for changes, returns in points:
+        point = (float(changes), float(returns))
+        if not kept or not np.allclose(kept[-1], point, rtol=0, atol=1e-9):
+            kept.append(point)
+    return tuple(kept)
