@@ -37,3 +37,15 @@ def ward_rows(ended: bool) -> pl.DataFrame:
             })  # fmt: skip
             pulse += rng.integers(-3, 4)
     return pl.DataFrame(rows) if ended else pl.DataFrame(rows).drop("ended")
+
+
+def lots(rows: int = 600, seed: int = 0) -> dict[str, object]:
+    """Arms drawn by lot, and measurements that do not depend on them."""
+    rng = np.random.default_rng(seed)
+    return {
+        "arms": rng.choice(["none", "one", "two"], rows),
+        "age": rng.integers(20, 80, rows),
+        "weight": rng.normal(70, 10, rows).round(1),
+        "smoker": rng.integers(0, 2, rows),
+        "lab0": rng.normal(size=rows).round(3),
+    }

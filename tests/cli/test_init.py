@@ -1,4 +1,4 @@
-"""A study for a table of the user."""
+"""A study for a table of the user: what is written, asked and said."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polidiff.cli.column_roles import propose
 from polidiff.cli.init import _confirmed, draft
 from polidiff.cli.loading import load_world
 from polidiff.cli.study import read_study
-from tests.cli.tables import campaign, two_arms, ward_rows
+from tests.cli.tables import campaign, lots, two_arms, ward_rows
 
 
 @pytest.fixture
@@ -194,111 +194,6 @@ def test_flags_as_actions_and_a_single_measurement_run_without_an_edit(polidiff,
     assert polidiff("explain", tmp_path / "s.toml", "-q").code == 0
 
 
-def lots(rows: int = 600, seed: int = 0) -> dict[str, object]:
-    """Arms drawn by lot, and measurements that do not depend on them."""
-    rng = np.random.default_rng(seed)
-    return {
-        "arms": rng.choice(["none", "one", "two"], rows),
-        "age": rng.integers(20, 80, rows),
-        "weight": rng.normal(70, 10, rows).round(1),
-        "smoker": rng.integers(0, 2, rows),
-        "lab0": rng.normal(size=rows).round(3),
-    }
-
-
-def state_of(polidiff, folder, columns, *flags):
-    """The state and the text of the study that is written for a table."""
-    pl.DataFrame(columns).write_csv(folder / "d.csv")
-    ran = polidiff("init", folder / "d.csv", "-o", folder / "s.toml", "--yes", "--force", *flags)
-    assert ran.code == 0, ran.err
-    text = (folder / "s.toml").read_text()
-    return tomllib.loads(text)["world"]["log"]["state"], tomllib.loads(text), text
-
-
-def test_what_differs_between_arms_drawn_by_lot_is_taken_to_come_after(polidiff, tmp_path):
-    columns = lots()
-    shift = np.where(columns["arms"] == "none", 0.0, 1.5)
-    columns |= {"sodium": columns["lab0"] + shift, "survived": np.random.default_rng(1).integers(0, 2, 600)}
-    state, _, text = state_of(polidiff, tmp_path, columns)
-    assert state == ["age", "weight", "smoker", "lab0"]
-    assert "# not used: sodium, which differs between actions that otherwise look drawn by lot" in text
-
-
-def test_what_stands_before_the_action_may_be_its_reason(polidiff, tmp_path):
-    columns = lots()
-    sodium = columns["lab0"] + np.where(columns["arms"] == "none", 0.0, 1.5)
-    columns = {"sodium": sodium, **columns, "survived": np.random.default_rng(1).integers(0, 2, 600)}
-    assert "sodium" in state_of(polidiff, tmp_path, columns)[0]
-
-
-def test_an_outcome_without_a_telling_name_is_what_the_lot_has_changed_and_is_called_a_guess(polidiff, tmp_path):
-    columns = lots()
-    columns |= {"marks": np.where(columns["arms"] == "none", 0.0, 1.5) + columns["lab0"], "shoe": columns["age"] % 7}
-    assert state_of(polidiff, tmp_path, columns)[1]["outcomes"][0]["column"] == "marks"
-    ran = polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "t.toml", "--yes")
-    assert "No name tells the outcome; marks is a guess" in ran.err
-
-
-def test_arms_are_taken_rather_than_whether_there_was_any_and_later_measurements_are_left_out(polidiff, tmp_path):
-    rng, columns = np.random.default_rng(2), lots()
-    columns["treat"] = (columns["arms"] != "none").astype(int)
-    for name in ("mood.pre", "mood.2m", "mood.8m"):
-        columns[name] = rng.integers(0, 30, 600)
-    columns |= {"days": rng.integers(1, 900, 600), "died": rng.integers(0, 2, 600)}
-    state, study, _ = state_of(polidiff, tmp_path, columns)
-    assert study["world"]["log"]["action"] == "arms"
-    assert study["outcomes"][0]["column"] == "died"
-    assert state == ["age", "weight", "smoker", "lab0", "mood.pre"]
-
-
-def test_of_an_outcome_by_year_the_last_is_meant_and_what_follows_from_it_is_left_out(polidiff, tmp_path):
-    earned, columns = np.random.default_rng(3).exponential(5.0, 600).round(2), lots()
-    columns |= {"re75": np.roll(earned, 7), "re78": earned, "poor": (earned < 2).astype(int), "log": np.log1p(earned)}
-    state, study, _ = state_of(polidiff, tmp_path, columns)
-    assert study["world"]["log"]["reward"] == "re78"
-    assert state == ["age", "weight", "smoker", "lab0", "re75"]
-
-
-ORDERS = [
-    (f"C{row // 4}", f"2024-03-{1 + row % 4:02d}", 20 + row * 7 % 60, ("card", "call")[row * 5 % 3 % 2], row * 11 % 9)
-    for row in range(240)
-]
-
-
-def orders_study(polidiff, tmp_path, end=None):
-    frame = pl.DataFrame(ORDERS, schema=["customer", "date", "age", "action", "revenue"], orient="row")
-    if end is not None:
-        frame = frame.with_columns(pl.Series(end, ["yes" if row % 4 == 3 else "no" for row in range(240)]))
-    frame.write_csv(tmp_path / "orders.csv")
-    ran = polidiff("init", tmp_path / "orders.csv", "-o", tmp_path / "study.toml", "--yes")
-    assert ran.code == 0, ran.err
-    assert polidiff("explain", tmp_path / "study.toml").code == 0
-    return tomllib.loads((tmp_path / "study.toml").read_text())["world"]["log"]
-
-
-def test_rows_of_people_who_come_back_without_an_end_are_single_decisions(polidiff, tmp_path):
-    log = orders_study(polidiff, tmp_path)
-    assert log["group"] == "customer"
-    assert not {"episode", "step", "terminated", "truncated"} & set(log)
-
-
-@pytest.mark.parametrize(("end", "said"), [("done", False), ("terminated", None)])
-def test_an_end_that_may_be_a_cut_is_said_to_be_none(polidiff, tmp_path, end, said):
-    log = orders_study(polidiff, tmp_path, end)
-    assert (log["episode"], log["step"], log["terminated"]) == ("customer", "date", end)
-    assert log.get("truncated") is said
-
-
-def test_visits_of_a_person_with_one_arm_are_one_persons_and_no_episode(polidiff, tmp_path):
-    frame = pl.DataFrame({"id": range(50), "rx": ["a", "b"] * 25, "age": [30 + k % 9 for k in range(50)]})
-    visits = frame.join(pl.DataFrame({"visit": [1, 2, 3, 4]}), how="cross").with_columns(
-        outcome=(pl.col("id") + pl.col("visit")) % 2
-    )
-    _, study, _ = state_of(polidiff, tmp_path, visits)
-    assert study["world"]["log"]["group"] == "id"
-    assert not {"episode", "step"} & set(study["world"]["log"])
-
-
 def test_on_a_terminal_the_table_is_shown_and_roles_reasons_direction_and_range_are_asked(tmp_path, monkeypatch):
     columns = lots()
     columns |= {"after_care": columns["age"] % 5, "score": columns["age"] % 11}
@@ -315,27 +210,6 @@ def test_on_a_terminal_the_table_is_shown_and_roles_reasons_direction_and_range_
     assert study["outcomes"] == [{"name": "score", "column": "score", "prefer": "less", "range": [0.0, 20.0]}]
 
 
-def test_offers_with_a_column_of_many_words(polidiff, tmp_path):
-    rng, n = np.random.default_rng(0), 4000
-    place = np.minimum(rng.geometric(0.02, n), 200)
-    pl.DataFrame(
-        {
-            "customer": np.arange(n),
-            "income": rng.normal(30_000, 9000, n).round(),
-            "zip": [f"z{k}" for k in place],
-            "reference": [f"r{k}" for k in rng.integers(0, 2000, n)],
-            "segment": rng.choice(list("abc"), n),
-            "offer": rng.choice(["none", "coupon"], n),
-            "bought": rng.integers(0, 2, n),
-        }
-    ).write_csv(tmp_path / "offers.csv")
-    ran = polidiff("init", tmp_path / "offers.csv", "-o", tmp_path / "study.toml", "--yes")
-    log = tomllib.loads((tmp_path / "study.toml").read_text())["world"]["log"]
-    assert (log["action"], log["reward"]) == ("offer", "bought")
-    assert log["state"] == ["income", "zip", "segment"]
-    assert "most of them in fewer than 20 rows" in ran.err
-
-
 def test_a_log_without_a_column_of_ends_makes_a_study_that_runs(tmp_path, polidiff):
     ward_rows(ended=False).write_csv(tmp_path / "stays.csv")
     study = tmp_path / "s.toml"
@@ -345,39 +219,6 @@ def test_a_log_without_a_column_of_ends_makes_a_study_that_runs(tmp_path, polidi
     frame = pl.read_csv(tmp_path / "stays.csv")
     read = Log(frame, **{key: log[key] for key in ("state", "action", "episode", "step", "truncated")}, reward="score")
     assert (read.check.terminated, read.check.cut) == (40, 0)
-
-
-def test_episodes_are_found_by_their_steps_where_no_name_tells(polidiff, tmp_path):
-    rng, rows = np.random.default_rng(0), []
-    for episode in range(60):
-        state = 0
-        for step in range(6):
-            action = int(rng.random() < 0.5)
-            state += int(rng.random() < 0.4 + 0.4 * action)
-            end = state == 3 or step == 5
-            rows.append((episode, step, f"s{state}", ("wait", "go")[action], float(state == 3), end))
-            if end:
-                break
-    pl.DataFrame(rows, schema=["ep", "t", "state", "action", "reward", "end"], orient="row").write_csv(
-        tmp_path / "l.csv"
-    )
-    polidiff("init", tmp_path / "l.csv", "--yes", "-o", tmp_path / "study.toml")
-    study = tomllib.loads((tmp_path / "study.toml").read_text(encoding="utf-8"))["world"]["log"]
-    assert (study["episode"], study["step"], study["terminated"], study["state"]) == ("ep", "t", "end", "state")
-
-
-def test_visits_of_a_fixed_number_with_changing_actions_are_episodes(polidiff, tmp_path):
-    rng = np.random.default_rng(2)
-    pressure = rng.normal(140, 20, (80, 5)).round(1)
-    drug = np.where(rng.random((80, 5)) < (pressure - 100) / 80, "high", "none")
-    columns = {
-        "patient": np.repeat([f"pt{k}" for k in range(80)], 5), "visit": np.tile(np.arange(1, 6), 80),
-        "sbp": pressure.ravel(), "age": np.repeat(rng.integers(40, 85, 80), 5), "drug": drug.ravel(),
-        "event": rng.integers(0, 2, 400),
-    }  # fmt: skip
-    _, study, _ = state_of(polidiff, tmp_path, columns)
-    log = study["world"]["log"]
-    assert (log["episode"], log["step"], log["state"]) == ("patient", "visit", ["sbp", "age"])
 
 
 def test_a_table_in_place_of_a_study_is_pointed_to_init(polidiff, stays):
@@ -394,35 +235,6 @@ def test_the_range_that_is_suggested_is_that_of_whole_episodes(polidiff, tmp_pat
     assert "# range = [1.0, 2.0]  # per episode" in (tmp_path / "s.toml").read_text()
 
 
-CLINIC = """PatientenNr;Besuchsdatum;Alter;Laktat;Behandlung;Code_Behandlung;Liegedauer_danach;verstorben;Abschluss
-{rows}"""
-
-
-def _clinic(rng, patient):
-    visits, begin = [], rng.integers(1, 20)
-    for visit in range(3):
-        new, lactate = rng.random() < 0.5, f"{rng.gamma(2, 1.5):.2f}".replace(".", ",")
-        date, died = f"{begin + 2 * visit:02d}.03.2021", int(visit == 2 and rng.random() < 0.3)
-        what, end = ("Spülung;1", "keine;0")[int(not new)], ("nein", "ja")[visit == 2]
-        stay = f"{rng.gamma(2, 2):.1f}".replace(".", ",")
-        visits.append(f"{10_000 + patient};{date};{20 + patient % 70};{lactate};{what};{stay};{died};{end}")
-    return visits
-
-
-def test_a_german_table_gets_the_roles_that_its_words_say(polidiff, tmp_path):
-    rng = np.random.default_rng(3)
-    rows = "\n".join(line for patient in range(60) for line in _clinic(rng, patient))
-    (tmp_path / "klinik.csv").write_bytes(CLINIC.format(rows=rows).encode("cp1252"))
-    ran = polidiff("init", tmp_path / "klinik.csv", "-o", tmp_path / "s.toml", "--yes")
-    assert ran.code == 0, ran.err
-    study = tomllib.loads((tmp_path / "s.toml").read_text(encoding="utf-8"))
-    told = {key: study["world"]["log"][key] for key in ("episode", "step", "action", "terminated", "state")}
-    assert told == {"episode": "PatientenNr", "step": "Besuchsdatum", "action": "Behandlung",
-                    "terminated": "Abschluss", "state": ["Alter", "Laktat"]}  # fmt: skip
-    assert study["policies"]["proposed"] == "always:Spülung"
-    assert (study["outcomes"][0]["name"], study["outcomes"][0]["prefer"]) == ("verstorben", "less")
-
-
 def test_texts_call_the_return_by_the_column_that_makes_it(polidiff, tmp_path):
     rng = np.random.default_rng(2)
     offer, spend = rng.choice(["A", "B"], 300), rng.normal(20, 5, 300).round(2)
@@ -433,46 +245,6 @@ def test_texts_call_the_return_by_the_column_that_makes_it(polidiff, tmp_path):
     told = polidiff("explain", tmp_path / "s.toml").out
     assert "more revenue_eur" in told
     assert "return" not in told
-
-
-def test_a_french_table_with_three_ways_to_write_nothing_keeps_its_measurements(polidiff, tmp_path):
-    rng = np.random.default_rng(11)
-    rows = ["N° dossier;Date de visite;Âge;IMC;Tension;Traitement;Rechute"]
-    for case in range(200):
-        bmi = ("NA", "inconnu", "26,5", "31,0", "22,5")[rng.integers(5)]
-        pressure = "-99" if case % 8 == 0 else str(rng.integers(90, 170))
-        what, relapse = rng.choice(["médicament", "aucun"]), rng.choice(["oui", "non"])
-        rows.append(f"{case:05d};{1 + case % 28:02d}/02/2021;{rng.integers(18, 90)};{bmi};{pressure};{what};{relapse}")
-    (tmp_path / "dossiers.csv").write_text("\n".join(rows), encoding="utf-8")
-    ran = polidiff("init", tmp_path / "dossiers.csv", "-o", tmp_path / "s.toml", "--yes")
-    assert "Read as empty, because nothing else there is below 0: -99 in Tension." in ran.err
-    study = tomllib.loads((tmp_path / "s.toml").read_text(encoding="utf-8"))
-    assert study["world"]["log"]["state"] == ["Âge", "IMC", "Tension"]
-    assert study["outcomes"] == [{"name": "Rechute", "column": "Rechute", "prefer": "less", "range": [0, 1]}]
-    assert study["policies"]["proposed"] == "always:médicament"
-    told = polidiff("explain", tmp_path / "s.toml").out
-    absent = sum("NA" in row or "inconnu" in row for row in rows[1:])
-    assert f"'IMC' is empty in {absent} of 200 rows, 'Tension' in 25 (-99 is read as empty)." in told
-
-
-@pytest.mark.parametrize(
-    ("words", "event", "prefer"),
-    [(("geheilt", "krank"), "geheilt", "more"), (("died", "home"), "died", "less"), (("up", "down"), "down", None)],
-)
-def test_an_outcome_in_two_words_is_whether_the_telling_or_rarer_one_holds(polidiff, tmp_path, words, event, prefer):
-    rng = np.random.default_rng(0)
-    says = np.array(words)[(rng.random(200) < 0.4).astype(int)]
-    pl.DataFrame({"age": rng.integers(20, 90, 200), "arm": rng.integers(0, 2, 200), "result": says}).write_csv(
-        tmp_path / "a.csv"
-    )
-    assert polidiff("init", tmp_path / "a.csv", "-o", tmp_path / "study.toml", "--yes").code == 0
-    study = read_study(tmp_path / "study.toml", {})
-    if prefer == "more":
-        assert study.world["reward"] == f"result = {event}"
-    else:
-        (outcome,) = study.values["outcomes"]
-        assert (outcome["column"], outcome.get("prefer")) == (f"result = {event}", prefer)
-    assert load_world(study).rows.gains.sum() == (says == event).sum()
 
 
 def test_advice_in_the_table_is_what_is_proposed(polidiff, tmp_path):
@@ -508,26 +280,6 @@ def test_a_dose_in_real_numbers_is_an_action_at_levels(polidiff, tmp_path):
     assert f"dose {level:g}" in [action.name for action in load_world(study).actions]
 
 
-def test_columns_of_any_type_are_read_from_parquet(polidiff, tmp_path):
-    frame = two_arms(cured=[float("nan") if k % 40 == 0 else float(k % 3 == 0) for k in range(200)]).with_columns(
-        pl.col("arm").cast(pl.Categorical), tags=pl.lit([1]).implode(), raw=pl.lit(b"x")
-    )
-    frame.write_parquet(tmp_path / "a.parquet")
-    assert polidiff("init", tmp_path / "a.parquet", "-o", tmp_path / "study.toml", "--yes").code == 0
-    study = read_study(tmp_path / "study.toml", {})
-    assert (study.world["action"], study.world["state"], study.world["missing"]) == ("arm", ["age"], "drop")
-    assert load_world(study).check.dropped == 5
-
-
-def test_what_stands_behind_the_outcome_and_goes_with_it_is_doubted(tmp_path):
-    proposal = propose(campaign(), {"action": "channel"})
-    assert list(proposal.doubtful) == ["basket"]  # mood goes with nothing
-    assert "basket" in proposal.state
-    assert "# basket stands behind action and outcome" in draft(tmp_path / "d.csv", tmp_path / "s.toml", proposal)
-    before = campaign().select("cust", "basket", "age", "income", "visits", "channel", "profit")
-    assert not propose(before, {"action": "channel"}).doubtful
-
-
 @pytest.mark.parametrize("known", [True, False])
 def test_on_a_terminal_a_doubtful_column_is_asked_about(known):
     frame, found = campaign(), []
@@ -539,12 +291,3 @@ def test_on_a_terminal_a_doubtful_column_is_asked_about(known):
     assert ran.exit_code == 0, ran.output
     assert "goes with the outcome. Was it known before? [Y/n]" in ran.output
     assert ("basket" in found[0].state) == known
-
-
-def test_spellings_that_differ_in_capitals_are_pointed_out(polidiff, tmp_path):
-    frame = pl.DataFrame({"arms": ["a", "b"] * 50, "degree": ["mild", "Mild", "severe", "none"] * 25,
-                          "success": ["Yes", "YES", "no", "N", "yes"] * 20})  # fmt: skip
-    frame.write_csv(tmp_path / "d.csv")
-    ran = polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "s.toml", "--yes")
-    assert "different ones: degree." in ran.err
-    assert tomllib.loads((tmp_path / "s.toml").read_text())["world"]["log"]["reward"] == "success"
