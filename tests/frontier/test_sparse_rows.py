@@ -59,6 +59,13 @@ def test_visits_are_those_of_a_dense_solve_from_whatever_they_are_swept(seed, pa
         np.testing.assert_allclose(visits, expected, atol=1e-10)
 
 
+def test_visits_of_episodes_of_100_000_steps_miss_no_digit_that_a_gain_needs():
+    """States 0 and 1 lead to each other and end once in 100,000 steps: half of the visits each."""
+    leak, rows = 1e-5, sparse.csr_array(np.array([[0.0, 1 - 1e-5], [1 - 1e-5, 0.0]]))
+    _, visits = SweptVisits(rows, np.array([0.5, 0.5])).of(np.arange(2), np.array([0.5 / leak, 0.5 / leak]) + 1e-3)
+    np.testing.assert_allclose(visits, 0.5 / leak, rtol=2e-11)
+
+
 def test_a_chain_that_is_slow_to_sweep_forwards_is_swept_back_as_well():
     count = 400
     chain = sparse.csr_matrix((np.ones(count - 1), (np.arange(count - 1), np.arange(1, count))), (count, count))

@@ -39,7 +39,7 @@ LOOSE = 0.05  # share of the largest gain to which a policy is evaluated that on
 STRICT = 1e-8  # advantage, relative to the values, above which a switch counts as a gain
 LOOSE_ROUNDS = 40  # after which evaluations are tight, so that policy iteration cannot circle
 PAIRS_OF_SWEEPS = 400  # after which an evaluation goes to the solver of linear systems
-RESIDUAL = 1e-12  # by which visits may miss their equations, relative to the most visits
+RESIDUAL = 1e-12  # by which visits may miss their equations, relative to the most visits, and a tenth of their sum less
 SWEPT = (0.5, 0.02)  # of the residual: the largest move after which sweeps end, and if that was too early
 MOST_VISITS = 50_000_000  # numbers: visits of plans that are kept for those who ask more of the plans
 
@@ -197,7 +197,9 @@ class SweptVisits:
 
 
 def _rounding(visits: FloatArray) -> float:
-    return RESIDUAL * max(1.0, float(np.abs(visits).max(initial=0.0)))
+    """What visits may miss their equations by: in long episodes little, for what they miss adds up."""
+    most, length = np.abs(visits).max(initial=1.0), np.abs(visits).sum()
+    return float(most * max(RESIDUAL / max(1.0, length / 10), 8 * np.finfo(np.float64).eps))
 
 
 class SparseRows:
