@@ -1,9 +1,9 @@
 """Tables on which optimal decision-tree policies were published, rebuilt from their descriptions, and some of our own.
 
-Vos and Verwer, Optimal decision tree policies for Markov decision processes (IJCAI 2023), section 5 and appendix. All
-are discounted by 0.99 and start in one state. Smaller than published: inventory (30 units, not 100) and system
-administration (seven computers in a tree); the 12x12 lake and the chances of vanishing in three dimensions are drawn
-anew; blackjack and tic-tac-toe are one game per episode.
+Vos and Verwer, Optimal decision tree policies for Markov decision processes (IJCAI 2023), section 5 and appendix, with
+the parameters of their repository (tudelft-cda-lab/OMDT). All are discounted by 0.99. Different from published:
+inventory is ordered in lots of 5, blackjack is one hand per episode, and a square of tic-tac-toe is one feature of
+three values, not three of two.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from scipy.stats import poisson
 
-from benchmarks.rule_plans.generated import lake
 from polidiff import TabularMDP
-from polidiff.domains import frozen_lake, queues
+from polidiff.domains import frozen_lake, icu_sepsis, queues
 
 DISCOUNT = 0.99
 State: TypeAlias = tuple[int, ...]
@@ -51,10 +50,8 @@ def table(
 
 def discounted(world: TabularMDP, start: int) -> TabularMDP:
     """One of our own tables with the discount and a single start; what is not offered does as the last action does."""
-    last = world.n_actions - 1
-    taken = (
-        np.where(world.allowed, np.arange(world.n_actions), last) + world.n_actions * np.arange(world.n_states)[:, None]
-    )
+    taken = np.where(world.allowed, np.arange(world.n_actions), world.n_actions - 1)
+    taken += world.n_actions * np.arange(world.n_states)[:, None]
     features = np.array(world.features)
     if len(np.unique(features, axis=0)) < len(features):  # the end shares its features with a state
         features[world.absorbing, 0] = features[:, 0].max() + 1
@@ -65,12 +62,58 @@ def discounted(world: TabularMDP, start: int) -> TabularMDP:
     )  # fmt: skip
 
 
-def inventory(room: int = 30, demand: float = 5.0) -> TabularMDP:
+LAKE_12 = (
+    "SFFFFFFFFFFF", "FFFFFFFFFFFF", "FFFHFFFFFFFH", "FFFFFHFFFFFF", "FFFHFFFFFFFF", "FHHFFFHFFHFF",
+    "FHFFHFHFFFFF", "FFFHFFFFFFFF", "FFFFFFFFHFFF", "HFFFFHFFFFHH", "FFFFFFGFFFFF", "FFFFFFFFFFFF",
+)  # fmt: skip
+
+
+def lake_12() -> TabularMDP:
+    """The lake of 12 by 12 fields; each step goes astray to either side with a chance of a third."""
+    ways = ((0, -1), (1, 0), (0, 1), (-1, 0))
+
+    def step(state: State, action: int) -> Step:
+        if LAKE_12[state[0]][state[1]] in "HG":
+            return 0.0, {END: 1.0}
+        moves: defaultdict[State, float] = defaultdict(float)
+        for turn in (-1, 0, 1):
+            by = ways[(action + turn) % 4]
+            moves[min(max(state[0] + by[0], 0), 11), min(max(state[1] + by[1], 0), 11)] += 1 / 3
+        return sum(p for (row, column), p in moves.items() if LAKE_12[row][column] == "G"), moves
+
+    return table(product(range(12), repeat=2), ["row", "column"], ["left", "down", "right", "up"], step, (0, 0))
+
+
+def sepsis(levels: int = 16) -> TabularMDP:
+    """ICU-Sepsis: no, some or much fluid beside the clinicians' vasopressor, and what they did where it was not given.
+
+    Four bedside quantities, cut at their quantiles, tell all clusters apart.
+    """
+    world, data, now = icu_sepsis.world(), icu_sepsis.sepsis_data(), np.asarray(icu_sepsis.current(), dtype=np.int64)
+    fluids, stays = {"none": 0, "some": 2, "much": 4}, np.flatnonzero(~world.absorbing)
+    chosen = now[:, None] % icu_sepsis.LEVELS + icu_sepsis.LEVELS * np.array([*fluids.values()])
+    chosen = np.where(np.take_along_axis(data.admissible, chosen, axis=1), chosen, now[:, None])[stays]
+    moves = np.zeros((len(stays) + 1, len(fluids), len(stays) + 1))
+    moves[:-1, :, :-1] = data.transitions[stays[:, None], chosen][:, :, stays]
+    moves[:-1, :, -1] = np.maximum(1 - moves[:-1].sum(axis=2), 0.0)
+    names = ("GCS", "heart rate", "mean BP", "urine 4 h")
+    bedside = [np.asarray(world.features)[stays, world.feature_names.index(name)] for name in names]
+    cuts = [np.unique(np.quantile(column, np.arange(1, levels) / levels)) for column in bedside]
+    cells = [np.searchsorted(cut, column, side="right") for cut, column in zip(cuts, bedside, strict=True)]
+    return TabularMDP(
+        moves, np.vstack([world.rewards[stays[:, None], chosen], np.zeros(len(fluids))]),
+        np.append(world.initial[stays], 0.0), absorbing=[len(stays)], discount=DISCOUNT, actions=list(fluids),
+        features=np.vstack([np.transpose(cells), np.full(len(names), levels)]), feature_names=names,
+    )  # fmt: skip
+
+
+def inventory(room: int = 100, demand: float = 15.0, lot: int = 5) -> TabularMDP:
     """Orders cost 10 and 2 a unit, stock 1 a unit and day, a unit sells for 4; demand is Poisson."""
     chances = poisson.pmf(np.arange(5 * int(demand)), demand)
     chances /= chances.sum()
 
-    def step(state: State, order: int) -> Step:
+    def step(state: State, action: int) -> Step:
+        order = lot * action
         stock = min(state[0] + order, room)
         sold = np.minimum(stock, np.arange(len(chances)))
         ways: defaultdict[State, float] = defaultdict(float)
@@ -78,7 +121,7 @@ def inventory(room: int = 30, demand: float = 5.0) -> TabularMDP:
             ways[(int(stock - units),)] += chance
         return float(4 * sold @ chances) - (10 + 2 * order) * (order > 0) - state[0], ways
 
-    return table(((s,) for s in range(room + 1)), ["stock"], [f"order {q}" for q in range(room)], step, (0,))
+    return table(((s,) for s in range(room + 1)), ["stock"], [f"order {q}" for q in range(0, room, lot)], step, (0,))
 
 
 def system_administration() -> TabularMDP:
@@ -119,8 +162,8 @@ def traffic(most: int = 5) -> TabularMDP:
 
 def navigation(side: int = 5, seed: int = 0) -> TabularMDP:
     """From one corner of a cube to the other; every cell may send back to the start with a chance of its own."""
-    vanish = np.random.default_rng(seed).random((side,) * 3)
-    vanish[0, 0, 0] = 0
+    vanish = np.zeros((side,) * 3)
+    vanish.flat[1:-1] = np.random.RandomState(seed).random(side**3 - 2)
     goal = (side - 1,) * 3
     steps = [(axis, way) for axis in range(3) for way in (1, -1)]
 
@@ -238,7 +281,7 @@ def maintenance(wear: int = 12, load: int = 6) -> TabularMDP:
 TABLES: dict[str, Callable[[], TabularMDP]] = {
     "FrozenLake 4x4": lambda: discounted(frozen_lake.world(4), 0),
     "FrozenLake 8x8": lambda: discounted(frozen_lake.world(8), 0),
-    "lake 12x12": lambda: discounted(lake(0, 12)[0], 0),
+    "FrozenLake 12x12": lake_12,
     "inventory": inventory,
     "system administration": system_administration,
     "traffic": traffic,
@@ -247,4 +290,5 @@ TABLES: dict[str, Callable[[], TabularMDP]] = {
     "navigation in 3-D": navigation,
     "two queues": lambda: discounted(queues.world(7), 0),
     "maintenance": maintenance,
+    "ICU-Sepsis": sepsis,
 }
