@@ -5,19 +5,39 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polidiff import Simulator, TabularMDP, improve
+from polidiff import Simulator, TabularMDP, explain, improve
+from polidiff.errors import InvalidInputError
 
 gymnasium = pytest.importorskip("gymnasium")
 
 
 def test_numbered_states_have_the_features_of_their_table():
     world, table = Simulator("FrozenLake-v1"), TabularMDP.from_gymnasium("FrozenLake-v1")
-    numbered = world.with_numbers()
-    assert not world.has_features
-    assert numbered.feature_names == table.feature_names == ("row", "column")
+    assert world.feature_names == table.feature_names == ("row", "column")
     states = np.arange(16)
-    assert (numbered.features_of(states) == table.features_of(states)).all()
-    assert not world.has_features, "the world itself stays as it is"
+    assert (world.features_of(states) == table.features_of(states)).all()
+    renumbered = gymnasium.wrappers.TransformObservation(gymnasium.make("FrozenLake-v1"), lambda s: 15 - s, None)
+    assert not Simulator(lambda: renumbered).has_features, "a wrapper may number states in another way"
+    assert Simulator("FrozenLake-v1", feature_names=["cell"]).feature_names == ("cell",)
+
+
+def test_a_difference_in_a_lake_that_is_played_is_told_by_row_and_column():
+    def right(states):
+        return np.full(len(states), 2)
+
+    def down_in_the_first_column(states):
+        return np.where(states % 4 == 0, 1, 2)
+
+    lake = gymnasium.make("FrozenLake-v1", is_slippery=False)
+    told = explain(Simulator(lake), right, down_in_the_first_column, starts=5, max_steps=2_000)
+    (region,) = told.regions
+    assert (region.current, region.proposed) == ("right", "down")
+    assert region.rule.covers({"row": np.arange(3), "column": np.zeros(3)}).all()
+    assert not region.rule.covers({"row": np.arange(3), "column": np.ones(3)}).any()
+    assert told.case("s4").proposed == told.case({"row": 1, "column": 0}).proposed == "down"
+    assert told.case(5).proposed == "right"
+    with pytest.raises(InvalidInputError, match="numbered from 0 to 15; got 16"):
+        told.case("s16")
 
 
 def test_states_without_known_features_are_told_by_their_number():

@@ -79,12 +79,8 @@ def _gymnasium(study: Study, outcomes: list[Outcome], trust: bool) -> World:
 
         return TabularMDP.from_gymnasium(_environment(env_id, options), outcomes=outcomes, **settings)
     from polidiff.worlds import Simulator
-    from polidiff.worlds.simulator import STATE_NUMBER
 
-    origin = (lambda: _environment(env_id, options)) if options else env_id
-    world = Simulator(origin, outcomes=outcomes, **settings)
-    numbered = world.with_numbers()
-    return world if numbered.feature_names == STATE_NUMBER else numbered  # rows and columns, where they are known
+    return Simulator((lambda: _environment(env_id, options)) if options else env_id, outcomes=outcomes, **settings)
 
 
 def _has_table(env_id: str, options: Mapping[str, Json]) -> bool:

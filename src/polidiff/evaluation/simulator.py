@@ -100,7 +100,8 @@ class SimulatorComparison(Comparison):
         if not isinstance(given, str):
             return super().find_state(given)
         number = given.removeprefix("s")
-        if not (self.world.categorical and number.isdecimal()):
+        numbered = self.world.categorical or self.world.rows is not None
+        if not (numbered and number.isdecimal()):
             raise InvalidInputError(
                 f"{given!r} names no state of this simulator. Hint: give an observation, or features by name"
             )
@@ -178,8 +179,8 @@ class SimulatorComparison(Comparison):
         return changes.covers(self.world.features_of(states), k)
 
     def observation(self, values: Sequence[object]) -> AnyArray | None:
-        """The features themselves, where they are what policies see."""
-        return np.array([values]) if self.world.sees_features else None
+        """The features themselves, where they are what policies see, or the number of the state that has them."""
+        return np.array([values]) if self.world.sees_features else self.world.numbered_as(values)
 
 
 def paired_outcomes(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from polidiff.errors import InvalidWorldError
+from polidiff.errors import InvalidInputError, InvalidWorldError
 from polidiff.options import Setting, check_count
 from polidiff.records.action import Action, ActionNames, as_actions, listed
 from polidiff.records.arrays import AnyArray, FloatArray, object_column
@@ -89,9 +89,12 @@ class Simulator:
         )
         self.horizon = int(horizon) if horizon is not None else int(described.get("horizon") or LONGEST)
         self._features = features
-        names = feature_names if feature_names is not None else described.get("feature_names")
+        known, self.rows = described.get("numbered") or (None, None)  # (S, d) what numbered states stand for
+        if features is not None or (feature_names is not None and len(feature_names) != len(known or ())):
+            known = self.rows = None
+        names = feature_names if feature_names is not None else known or described.get("feature_names")
         self._names = None if names is None else tuple(map(str, listed("feature_names", names)))
-        self.categorical = bool(described.get("categorical", False)) and features is None
+        self.categorical = bool(described.get("categorical", False)) and features is None and known is None
         self.return_outcome, self.outcomes = with_return(outcomes, return_name, include_return, of=REWARD)
 
     def _real_actions(self, given: ActionNames, real: RealCodec) -> ActionNames | None:
@@ -151,22 +154,24 @@ class Simulator:
         return not self.categorical
 
     def with_numbers(self) -> Simulator:
-        """The same world, whose rules speak about what its numbered states stand for, else about the numbers."""
+        """The same world, whose rules speak about the numbers of states that nothing else is known of."""
         if not self.categorical:
             return self
-        from polidiff.worlds.gymnasium import as_source, natural_features
-
-        env, world = as_source(self._source).example.unwrapped, copy(self)
-        known = natural_features(env, int(env.observation_space.n))
-        world._names, rows = known if known is not None else (STATE_NUMBER, None)
-        world.categorical = False
-        world._features = partial(_numbered, rows)
+        world = copy(self)
+        world._names, world.categorical, world._features = STATE_NUMBER, False, _as_column
         return world
 
     @property
     def sees_features(self) -> bool:
         """Whether an observation is its features, so that one can be made from the other."""
-        return self._features is None and not self.categorical
+        return self._features is None and not self.categorical and self.rows is None
+
+    def numbered_as(self, values: Sequence[object]) -> AnyArray | None:
+        """The number (1,) of the state that stands for these features; None where there is none, or several."""
+        if self.rows is None or len(values) != self.rows.shape[1]:
+            return None
+        found = np.flatnonzero((self.rows == np.array(values, dtype=np.float64)).all(axis=1))
+        return found if len(found) == 1 else None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -191,6 +196,11 @@ class Simulator:
 
     def _raw_features(self, states: AnyArray) -> AnyArray:
         batch = np.asarray(states)
+        if self.rows is not None:
+            index = batch.ravel().astype(np.int64)
+            if (off := index[(index < 0) | (index >= len(self.rows))]).size:
+                raise InvalidInputError(f"states are numbered from 0 to {len(self.rows) - 1}; got {off[0]}")
+            return np.asarray(self.rows[index], dtype=np.float64)
         if self._features is None:
             if self.categorical:
                 return object_column([f"s{int(s)}" for s in batch.ravel()])
@@ -208,9 +218,8 @@ def constant(level: FloatArray, states: AnyArray) -> FloatArray:
     return np.broadcast_to(level, (len(states), len(level)))
 
 
-def _numbered(rows: AnyArray | None, states: AnyArray) -> AnyArray:
-    index = np.asarray(states).ravel().astype(np.int64)
-    return np.asarray(index[:, None] if rows is None else rows[index], dtype=np.float64)
+def _as_column(states: AnyArray) -> AnyArray:
+    return np.asarray(states, dtype=np.float64).reshape(-1, 1)
 
 
 def _described(env: EnvLike | Model, is_model: bool) -> dict[str, Setting]:

@@ -14,7 +14,7 @@ from polidiff.errors import InvalidWorldError
 from polidiff.options import Setting
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.worlds.checks import reachable_from
-from polidiff.worlds.gymnasium.source import as_source
+from polidiff.worlds.gymnasium.source import as_source, peeled
 from polidiff.worlds.gymnasium.spaces import Env, EnvLike, RealCodec
 from polidiff.worlds.tabular import Transition, move_matrices
 
@@ -84,14 +84,15 @@ def describe(origin: EnvLike) -> dict[str, Setting]:
     dict
         ``real`` and ``components`` (bounds and names of numbers that the environment takes, else None), ``n_actions``,
         ``actions`` (names, mappings of levels, or None), ``feature_names``, ``horizon`` (None without a
-        time limit), ``categorical`` (whether observations are state indices) and ``source``, which keeps copies of the
-        environment between batches.
+        time limit), ``categorical`` (whether observations are state indices), ``numbered`` (what these stand for, names
+        and values, where that is known) and ``source``, which keeps copies of the environment between batches.
     """
     source = as_source(origin)
     env, actions, observations = source.example, source.actions, source.observations
     spec = getattr(env, "spec", None)
     real = actions if isinstance(actions, RealCodec) else None
     width = 0 if real is None else real.width
+    core, bare = env.unwrapped, peeled(env)[0] is env.unwrapped  # a wrapper may number states in another way
     plain = ("action",) if width == 1 else tuple(f"action {j}" for j in range(width))
     return {
         "real": real,
@@ -101,6 +102,7 @@ def describe(origin: EnvLike) -> dict[str, Setting]:
         "feature_names": known_names(env, FEATURES, len(observations.names)) or observations.names,
         "horizon": source.time_limit or getattr(spec, "max_episode_steps", None),
         "categorical": observations.index,
+        "numbered": natural_features(core, int(core.observation_space.n)) if observations.index and bare else None,
         "source": source,
     }
 
