@@ -89,12 +89,14 @@ class Simulator:
         )
         self.horizon = int(horizon) if horizon is not None else int(described.get("horizon") or LONGEST)
         self._features = features
-        known, self.rows = described.get("numbered") or (None, None)  # (S, d) what numbered states stand for
-        if features is not None or (feature_names is not None and len(feature_names) != len(known or ())):
-            known = self.rows = None
+        known: tuple[str, ...] = ()
+        self.rows: AnyArray | None = None  # (S, d) what numbered states stand for
+        numbered = described.get("numbered") if features is None else None
+        if numbered is not None and (feature_names is None or len(feature_names) == len(numbered[0])):
+            known, self.rows = numbered
         names = feature_names if feature_names is not None else known or described.get("feature_names")
         self._names = None if names is None else tuple(map(str, listed("feature_names", names)))
-        self.categorical = bool(described.get("categorical", False)) and features is None and known is None
+        self.categorical = bool(described.get("categorical", False)) and features is None and not known
         self.return_outcome, self.outcomes = with_return(outcomes, return_name, include_return, of=REWARD)
 
     def _real_actions(self, given: ActionNames, real: RealCodec) -> ActionNames | None:
