@@ -207,7 +207,19 @@ def test_the_share_where_an_action_is_next_to_never_taken_is_told_though_the_est
     never = (x[:, 0] < 0) & (x[:, 3] > 0)
     actions = (g.random(6000) < np.where(never, within, 0.5)).astype(int)
     decisions = decisions_of(rows_of(x, actions, x[:, 1]), 2)
-    untried = logging_chances(decisions).untried(decisions.actions, 0.01)
+    untried = logging_chances(decisions).untried(decisions, 0.01)
     assert untried[:, 1].mean() == pytest.approx(never.mean(), abs=0.025)
     assert untried[:, 1][~never[decisions.order]].mean() < 0.02
     assert not untried[:, 0].any()
+
+
+@pytest.mark.parametrize("rare", [20, 60])
+def test_a_level_whose_rows_never_got_an_action_is_untried_in_a_short_log(rare):
+    g = np.random.default_rng(5)
+    level = np.r_[np.full(rare, "rare"), g.choice(["a", "b", "c", "d"], 900)].astype(object)
+    x = np.column_stack([level, g.normal(size=(len(level), 2)).astype(object)])
+    actions = np.where(level == "rare", 0, g.integers(0, 2, len(level)))
+    decisions = decisions_of(rows_of(x, actions, g.normal(size=len(level))), 2)
+    untried, never = logging_chances(decisions).untried(decisions, 0.01), (level == "rare")[decisions.order]
+    assert untried[never, 1].all()
+    assert untried[~never].mean() < 0.01

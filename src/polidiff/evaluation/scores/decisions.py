@@ -155,10 +155,10 @@ def _gap(values: AnyArray) -> float | None:
 
 
 def _levels(texts: AnyArray, room: int) -> tuple[str, ...]:
-    """The commonest levels; the last of few, and all rarer ones, are where every indicator is 0."""
+    """The commonest levels, of two the first; all others are where every indicator is 0."""
     names, counts = np.unique(texts, return_counts=True)
     most = max(LEVELS, min(room, int((counts >= ROWS_OF_LEVEL).sum())))
-    return tuple(names[np.argsort(-counts, kind="stable")[: min(most, len(names) - 1)]].tolist())
+    return tuple(names[np.argsort(-counts, kind="stable")[: most if len(names) > 2 else 1]].tolist())
 
 
 def _column(values: AnyArray, known: tuple[str, ...] | float | None) -> FloatArray:

@@ -261,7 +261,7 @@ def assessed(
     """Scores (n, M) with what says how far they can be believed."""
     episodes = int(decisions.episode[-1]) + 1
     changes = float(changed_decisions(current, proposed).sum() / episodes)
-    rare = chances.untried(decisions.actions, CLIP)
+    rare = chances.untried(decisions, CLIP)
     unsupported = weight * (np.maximum(proposed - current, 0.0) * rare).sum(axis=1)
     inflation = 1.0
     if not decisions.one_step:  # and no more is claimed than the rows that regressions saw would tell

@@ -72,7 +72,7 @@ class PlanScores:
     @property
     def untried(self) -> BoolArray:
         """(n, A) actions that the log next to never takes there."""
-        return self.scored.chances.untried(self.scored.decisions.actions, CLIP)
+        return self.scored.chances.untried(self.scored.decisions, CLIP)
 
     def judged(self, choose: Choose) -> list[JudgedPlan]:
         """Scores of the plans, each by folds that did not choose it."""

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import pdtr
 
-from polidiff.evaluation.scores.decisions import Decisions, held_rows
+from polidiff.evaluation.scores.decisions import LEVELS, Decisions, held_rows
 from polidiff.evaluation.scores.regression import PATIENCE, Design, TreeGrower, design_of, leaves_of
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
@@ -27,6 +27,7 @@ TEMPERATURES = (0.6, 0.75, 0.9, 1.0, 1.1)
 FLOOR = 1e-3
 CHANCE = 2.5  # standard errors that a gain in likelihood must exceed to be more than chance
 MANY_ACTIONS = 10  # with more, a round is so many trees that the first which brings nothing is the last
+BY_CHANCE = 0.01  # probability, for all values of features together, that one without an action had a chance of it
 WORTH_A_ROUND = 1e-4  # nats per decision
 MOST_FITTED = 100_000  # rows that one estimate sees
 
@@ -40,10 +41,14 @@ class Propensity:
     known: bool  # whether the log records them
     _untried: dict[float, BoolArray] = field(default_factory=dict, init=False, repr=False)
 
-    def untried(self, actions: IntArray, least: float) -> BoolArray:
-        """(n, A) where an action has next to no chance; `actions` (n,) are those of the log."""
+    def untried(self, decisions: Decisions, least: float) -> BoolArray:
+        """(n, A) where an action has next to no chance in the log's decisions."""
         if least not in self._untried:
-            self._untried[least] = self.table < least if self.known else rarely_taken(self.table, actions, least)
+            rare = self.table < least
+            if not self.known:
+                rare = rarely_taken(self.table, decisions.actions, least)
+                rare |= never_with(decisions.x, decisions.actions, decisions.n_actions, least)
+            self._untried[least] = rare
         return self._untried[least]
 
 
@@ -173,6 +178,27 @@ def rarely_taken(table: FloatArray, actions: IntArray, least: float) -> BoolArra
         few, expected = int((actions[seldom] == a).sum()), float(table[seldom, a].sum())
         rare[seldom, a] |= bool(pdtr(few, expected) < math.exp(-2.5))
     return rare
+
+
+def never_with(x: FloatArray, actions: IntArray, n_actions: int, least: float) -> BoolArray:
+    """(n, A) where an action is next to never taken, beyond chance, in all rows (n, d) with a value of one feature.
+
+    An estimate of the chances is drawn to those of all rows, and needs many rows of a rare level to say so.
+
+    >>> x, actions = np.repeat([0.0, 1.0], [60, 30])[:, None], np.r_[np.arange(60) % 2, np.zeros(30, dtype=int)]
+    >>> never_with(x, actions, 2, 0.01).sum(axis=0)
+    array([ 0, 30])
+    """
+    never = np.zeros((len(x), n_actions), dtype=np.bool_)
+    coded = [np.unique(column, return_inverse=True) for column in x.T]
+    few = [(len(values), code) for values, code in coded if 1 < len(values) <= LEVELS]
+    tests = n_actions * sum(size for size, _ in few)
+    share = np.bincount(actions, minlength=n_actions) / len(actions)
+    for size, code in few:
+        taken = np.bincount(code * n_actions + actions, minlength=size * n_actions).reshape(size, n_actions)
+        rows = taken.sum(axis=1, keepdims=True)
+        never |= ((taken < least * rows) & (pdtr(taken, rows * share) < BY_CHANCE / tests))[code]
+    return never
 
 
 def _best_logit(design: Design, fit: IntArray, test: IntArray) -> tuple[float, FloatArray]:
