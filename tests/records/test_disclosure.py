@@ -42,6 +42,21 @@ def verdict(before: np.ndarray, after: np.ndarray) -> Verdict:
     )
 
 
+def test_people_who_are_told_have_a_decision_each():
+    rng = np.random.default_rng(9)
+    person = np.sort(np.r_[np.arange(23), rng.integers(0, 23, 9)])  # 23 people, 32 decisions
+    word, taken = np.where(rng.random(32) < 0.5, "u", "v"), np.where(rng.random(32) < 0.5, "A", "B")
+    rows = pl.DataFrame({"who": person, "word": word, "x": rng.normal(size=32), "taken": taken, "paid": rng.random(32)})
+    log = Log(rows, state=["word", "x"], action="taken", reward="paid", group="who")
+    told = suppressed(explain(log, "log", lambda states: np.where(states[:, 0] == "u", "B", "A")))
+    met = {value: len({who for who, w in zip(person, word, strict=True) if w == value}) for value in "uv"}
+    assert any(23 - LEAST < people < 23 for people in met.values())  # so that those who are not there are a few
+    parts = [(r.support.episodes, 32 * r.support.share) for r in told.regions]
+    parts += [(s.support.episodes, 32 * s.share) for s in told.sentences]
+    assert parts
+    assert all(people <= decisions + 1e-9 for people, decisions in parts)
+
+
 def partitioned(seed: int, sizes: list[int], changed: int) -> Explanation:
     """A result of a one-step log that falls into parts of these sizes; the first ones change."""
     rng, draw = np.random.default_rng(seed), Draw(seed, "log", named=False)

@@ -271,9 +271,9 @@ class _Blur:
         """A share of so many units."""
         return _near(share, min(1.0, rounding(2 * self.least / max(of, 1.0))))
 
-    def grown(self, share: float, support: Support, count: int) -> float:
-        """A share of people, where so many are told to be behind it; one of decisions, or of starts, is no count."""
-        return count / self.units if abs(share * self.units - support.episodes) < 0.5 else share
+    def grown(self, share: float, count: int, of: str) -> float:
+        """A share of all rows, or of all episodes, that so many people have: each has one at least."""
+        return max(share, count / float(self.world.facts.get(of, self.units)))
 
     def difference(self, outcome: str, interval: Interval, episodes: float) -> Interval:
         """What a part of so many gains."""
@@ -286,10 +286,9 @@ class _Blur:
     def support(self, support: Support, count: int) -> Support:
         if count == support.episodes:
             return support
-        named = "state" in self.world.people or support.states != support.episodes
-        states = support.states if named else count
+        states = support.states if "state" in self.world.people else max(support.states, count)
         return replace(
-            support, states=states, episodes=count, share=self.grown(support.share, support, count), actions=()
+            support, states=states, episodes=count, share=self.grown(support.share, count, "rows"), actions=()
         )
 
     @staticmethod
@@ -361,7 +360,7 @@ def _sentence(sentence: Sentence, count: int, blur: _Blur) -> Sentence:
     whole = sentence.start is None and not sentence.starts
     return replace(
         sentence,
-        share=blur.grown(sentence.share, sentence.support, count),
+        share=blur.grown(sentence.share, count, "episodes"),
         verdicts=sentence.verdicts if whole else tuple(blur.verdict(verdict, count) for verdict in sentence.verdicts),
         support=blur.support(sentence.support, count),
     )
@@ -369,7 +368,7 @@ def _sentence(sentence: Sentence, count: int, blur: _Blur) -> Sentence:
 
 def _worse_off(group: WorseOff, count: int, blur: _Blur) -> WorseOff:
     behind = group.behind(blur.units)
-    share = group.share if count == round(behind) else count / blur.units
+    share = group.share if count == round(behind) else blur.grown(group.share, count, "episodes")
     difference = blur.difference(group.outcome, group.difference, behind)
     return replace(group, share=share, difference=difference, people=count if group.people else None)
 
