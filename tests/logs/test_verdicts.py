@@ -34,7 +34,9 @@ def test_what_nobody_tried_is_unknown_and_named():
     verdict = judge_log(log, Question("log", np.array([0, 1]))).verdicts[0][0]
     assert verdict.direction == "unknown"
     assert verdict.unsupported == pytest.approx(0.5)
-    assert verdict.note == ("nobody has tried 'treat' in 'ill'; 50 % of the proposed policy's episodes meet such a gap")
+    assert verdict.note == (
+        "nobody has tried 'treat' in 'ill'; 50 % of the proposed policy's decisions meet such a gap"
+    )
     assert verdict.proposed.low <= 0.5
     assert verdict.proposed.high >= 0.95
 

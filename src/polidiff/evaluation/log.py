@@ -131,10 +131,10 @@ def _by_states(log: Log, policy: PolicyLike, *, level: float, seed: int) -> Eval
             outcome.name: {counted.names[s]: one for s, one in zip(begun, alone, strict=True)}
             for outcome, (_, *alone) in zip(log.outcomes, whole, strict=True)
         },
-        method=f"careful model of {number(log.check.episodes)} logged episodes",
+        method=f"careful model of {number(log.check.episodes)} logged {log.check.noun}s",
         truncated=0.0,
         details=details,
-        assumptions=(overlap_check(judged.unsupported[:1], np.array([float(log.check.episodes)])),),
+        assumptions=(overlap_check(judged.unsupported[:1], np.array([float(log.check.episodes)]), log.check.noun),),
     )
 
 
@@ -200,7 +200,7 @@ class EstimatedComparison(TableComparison):
         said = [f"The log has {check.gaps_told}."] * bool(check.gaps) + list(verdicts.warnings)
         if loops:
             said.append(f"in the estimated moves {len(loops)} states cannot leave a loop, {loops[0]!r} first.")
-        method = f"judged by a model of the moves in {counted(check.episodes, 'logged episode')}"
+        method = f"judged by a model of the moves in {counted(check.episodes, f'logged {check.noun}')}"
         return replace(verdicts, method=method, warnings=tuple(said))
 
     @cached_property
@@ -410,7 +410,7 @@ def _by_scores(scored: ScoredLog) -> str:
     """How verdicts are made, and from how much of the log."""
     episodes, scored_episodes = scored.log.check.episodes, scored.episodes
     part = "" if scored_episodes == episodes else f"{number(scored_episodes)} of "
-    behind = f"{part}{counted(episodes, 'logged decision' if scored.decisions.one_step else 'logged episode')}"
+    behind = f"{part}{counted(episodes, f'logged {scored.decisions.noun}')}"
     chances = scored.chances
     known = "as recorded" if scored.decisions.probability is not None else "those of the current policy"
     source = known if chances.known else "estimated"

@@ -266,7 +266,7 @@ def _changes(explanation: Explanation) -> str:
         return "Nothing: the two policies act the same wherever it matters."
     if not regions and not explanation.changes:
         few = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
-        return f"Only decisions of {few} change, which are not shown."
+        return f"Only {'' if explanation.world.one_step else 'decisions of '}{few} change, which are not shown."
     idle = idle_text(explanation)
     share = f"{changes_text(explanation)} change{idle and f' ({idle})'}"
     share = "How often actions are chosen changes" if only_chances(explanation) else share

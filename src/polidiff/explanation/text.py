@@ -79,6 +79,8 @@ def untold(explanation: Explanation) -> bool:
 
 def unit_text(world: WorldSummary, unit: str = "expected", *, short: bool = False) -> str:
     """What changes are counted in."""
+    if world.one_step and unit == "expected":
+        return "changes per decision"
     return (SHORT_UNITS if short else UNITS)[unit].format(world.discounted)
 
 

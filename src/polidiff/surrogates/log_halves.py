@@ -66,8 +66,8 @@ class LogHalves(Reduction):
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """The frontier that was solved with the judged plans that keep the guards, told about the log."""
         log, first = self.world, plans[0]
-        episodes = counted(log.check.episodes, "logged episode")
-        method = f"{self.plans_from} from one half of {episodes}, judged by the other half"
+        logged = counted(log.check.episodes, f"logged {log.check.noun}")
+        method = f"{self.plans_from} from one half of {logged}, judged by the other half"
         recorded = log_summary(log)
         recorded = replace(recorded, facts={**recorded.facts, "discount": log.discount})  # changes are counted with it
         frontier = told_of_world(solved, plans, recorded, method)

@@ -269,7 +269,8 @@ class Log:
         lacking: tuple[str, ...] = ()
         if self.check.dropped:
             lost = counted(self.check.dropped, "row")
-            lacking = (f"Left out: {lost} without an action or outcome, or after such a row in their episode.",)
+            after = "" if self.check.noun == "decision" else ", or after such a row in their episode"
+            lacking = (f"Left out: {lost} without an action or outcome{after}.",)
         if self.check.gaps:
             lacking += (f"The log has {self.check.gaps_told}.",)
         if not self.sampled:
@@ -277,8 +278,8 @@ class Log:
         held = self.rows.n_episodes
         return (
             *lacking,
-            f"The log is too long to be held: rules, verdicts and changes per episode come from "
-            f"{number(held)} of {counted(self.check.episodes, 'episode')} ({number(len(self.rows.actions))} of "
+            f"The log is too long to be held: rules, verdicts and changes come from "
+            f"{number(held)} of {counted(self.check.episodes, self.check.noun)} ({number(len(self.rows.actions))} of "
             f"{counted(self.check.rows, 'row')}), drawn by a hash of their names. "
             "How often regions are met is counted in all rows.",
         )

@@ -49,14 +49,20 @@ class DataCheck:
     sorted: bool = False  # whether rows were put in order by episode and step
 
     @property
+    def noun(self) -> str:
+        """What an episode is called: "decision", where each is a single one."""
+        return "decision" if self.rows == self.episodes else "episode"
+
+    @property
     def gaps_told(self) -> str:
         """How many gaps there are, and what that means."""
         return f"{counted(self.gaps, 'gap')} in the steps: what follows the row before a gap is unknown"
 
     def __str__(self) -> str:
         of = "" if self.people is None else f" of {counted(self.people, 'people')}"
-        ended = f"{number(self.terminated)} ended, {number(self.cut)} cut"
-        lines = [f"{counted(self.rows, 'row')}, {counted(self.episodes, 'episode')}{of} ({ended})"]
+        ended = f" ({number(self.terminated)} ended, {number(self.cut)} cut)"
+        single = self.noun == "decision" and not self.cut
+        lines = [f"{counted(self.rows, 'row')}, {counted(self.episodes, self.noun)}{of}{'' if single else ended}"]
         if self.gaps:
             lines.append(self.gaps_told)
         if self.missing:
@@ -65,7 +71,8 @@ class DataCheck:
             lines.append("actions never taken: " + ", ".join(self.never_taken))
         if self.dropped:
             lost = counted(self.dropped, "row")
-            lines.append(f"left out: {lost} without an action or outcome, or after one in their episode")
+            after = "" if self.noun == "decision" else ", or after one in their episode"
+            lines.append(f"left out: {lost} without an action or outcome{after}")
         if self.sorted:
             lines.append("rows were put in order by episode and step")
         if self.skipped:

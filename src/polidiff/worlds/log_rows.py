@@ -45,6 +45,16 @@ class EpisodeRows:
         return np.asarray(np.arange(len(self.episode)) - np.flatnonzero(self.first)[self.episode])
 
     @property
+    def one_step(self) -> bool:
+        """Whether every episode is a single decision."""
+        return self.n_episodes == len(self.episode)
+
+    @property
+    def noun(self) -> str:
+        """What an episode is called: "decision", where it is a single one."""
+        return "decision" if self.one_step else "episode"
+
+    @property
     def n_episodes(self) -> int:
         """How many episodes there are."""
         return int(self.episode[-1]) + 1 if len(self.episode) else 0

@@ -98,7 +98,7 @@ def test_units_have_a_correlation_of_their_own():
     assert correlation_within(unit, values) == pytest.approx(0.5, abs=0.08)
     assert correlation_within(np.arange(50), rng.normal(size=50)) == 0.0
     found = independence_check(bandit(people=20), np.arange(400) // 20)
-    assert "20 units with 20 episodes each" in found.detail
+    assert "20 units with 20 decisions each" in found.detail
     assert (found.status, found.p_value) == ("held", None)  # people who are alike in themselves are no fault
 
 

@@ -68,14 +68,14 @@ def feature_history_check(rows: LoggedRows, x: FloatArray) -> Assumption:
 
 def drift_feature_check(rows: LoggedRows, x: FloatArray) -> Assumption:
     """Whether early and late episodes follow the same world where states are features `x` (n, d)."""
-    how = "outcomes predicted with early or late in the log, and with that of a neighbour, on episodes not seen"
+    how = f"outcomes predicted with early or late in the log, and with that of a neighbour, on {rows.noun}s not seen"
     if rows.n_episodes < FEWEST_EPISODES:
-        return not_testable("drift", f"only {counted(rows.n_episodes, 'episode')}")
+        return not_testable("drift", f"only {counted(rows.n_episodes, rows.noun)}")
     use = _thinned(rows, np.flatnonzero(rows.follow >= -1))
     late = (2 * rows.episode[use] >= rows.n_episodes).astype(np.float64)[:, None]
     state = _scaled(x if x.shape[1] else np.zeros((len(x), 1)))  # no feature takes two values: all states are one
     p_values = own_against_strangers(rows, state, use, rows.gains[use], late, np.random.default_rng(0))
-    return _found("drift", how, p_values, DRIFT, WHOLE_TIME)
+    return _found("drift", how, p_values, DRIFT.format(rows.noun), WHOLE_TIME)
 
 
 def _found(name: str, how: str, p_values: tuple[float, float], what: str, consequence: str) -> Assumption:

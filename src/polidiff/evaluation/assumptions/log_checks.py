@@ -26,7 +26,7 @@ FEWEST_NAMED = 10  # cut episodes behind a state that is named
 THIRDS = 3  # of each feature, in which recorded probabilities are compared with what was done
 FRAGILE = 1.5  # a verdict that holds up to less is called fragile: one measurement more often moves odds as far
 UNSEEN = 3.0  # an event whose chance is below this over the number of tries may not have been met (rule of three)
-DRIFT = "early and late episodes follow different worlds"
+DRIFT = "early and late {}s follow different worlds"  # episodes, or decisions
 WHOLE_TIME = "Verdicts speak of the log's whole time, not of its end."
 DRAWN = "Actions were drawn with recorded probabilities, so no unrecorded reason stands behind them."
 FRAGILE_EVERY = 1.2  # the same where every decision of an episode may have such reasons
@@ -88,11 +88,11 @@ _HISTORY = (
 def drift_check(transitions: Transitions) -> Assumption:
     """Whether early and late episodes follow the same world."""
     rows = transitions.rows
-    how = "early against late episodes in the order of the log, given state and action (pooled chi-square)"
+    how = f"early against late {rows.noun}s in the order of the log, given state and action (pooled chi-square)"
     if rows.n_episodes < FEWEST_EPISODES:
-        return not_testable("drift", f"only {counted(rows.n_episodes, 'episode')}")
+        return not_testable("drift", f"only {counted(rows.n_episodes, rows.noun)}")
     late = (2 * rows.episode >= rows.n_episodes).astype(np.int64)
-    return tested("drift", how, transitions.p_value(late, once=True), DRIFT, WHOLE_TIME)
+    return tested("drift", how, transitions.p_value(late, once=True), DRIFT.format(rows.noun), WHOLE_TIME)
 
 
 def people_drift_check(rows: LoggedRows, group: AnyArray) -> Assumption:
@@ -107,7 +107,8 @@ def people_drift_check(rows: LoggedRows, group: AnyArray) -> Assumption:
     means = [np.bincount(unit, total) / size for total in episode_totals(rows).T]
     p_values = [_means_differ(m[late], m[~late]) for m in means if np.ptp(m) > ROUNDING * np.abs(m).max()]
     how = "outcomes of people who come early and late in the log (Welch's test)"
-    return tested("drift", how, min(1.0, len(p_values) * min(p_values, default=1.0)), DRIFT, WHOLE_TIME)
+    p_value = min(1.0, len(p_values) * min(p_values, default=1.0))
+    return tested("drift", how, p_value, DRIFT.format(rows.noun), WHOLE_TIME)
 
 
 def _means_differ(one: FloatArray, other: FloatArray) -> float:
@@ -163,19 +164,19 @@ def independence_check(
     """
     gains = episode_totals(rows)
     if rows.n_episodes < FEWEST_EPISODES:
-        return not_testable("independence", f"only {counted(rows.n_episodes, 'episode')}")
+        return not_testable("independence", f"only {counted(rows.n_episodes, rows.noun)}")
     if group is None:
         alike = min(1.0, gains.shape[1] * min(neighbours_alike(column) for column in gains.T))
         together = 1.0 if transitions is None else transitions.p_value(stretches(rows), once=True)
         p_value = alike if transitions is None else min(1.0, 2 * min(alike, together))
-        how = "neighbouring episodes (rank correlation) and stretches of the log (pooled chi-square)"
+        how = f"neighbouring {rows.noun}s (rank correlation) and stretches of the log (pooled chi-square)"
         consequence = "Intervals count stretches of the log as people. Hint: group="
-        return tested("independence", how, p_value, "episodes that stand together are alike", consequence)
+        return tested("independence", how, p_value, f"{rows.noun}s that stand together are alike", consequence)
     unit, sizes = np.unique(group, return_inverse=True, return_counts=True)[1:]
     worst = max(correlation_within(unit, column) for column in gains.T)
     each = number(float(sizes.mean()), 3)
-    detail = f"{counted(len(sizes), 'unit')} with {each} episodes each; correlation within a unit {worst:.2f}"
-    said = "Intervals count units, not episodes." if sizes.max() > 1 else ""
+    detail = f"{counted(len(sizes), 'unit')} with {each} {rows.noun}s each; correlation within a unit {worst:.2f}"
+    said = f"Intervals count units, not {rows.noun}s." if sizes.max() > 1 else ""
     return Assumption("independence", "outcomes within and between units", "held", detail, said)  # whatever it is
 
 
@@ -252,7 +253,7 @@ def _as_recorded(stratum: IntArray, action: IntArray, probability: FloatArray) -
     return np.asarray(np.minimum(2 * np.minimum(below, above), 1.0))
 
 
-def overlap_check(unsupported: FloatArray, episodes: FloatArray) -> Assumption:
+def overlap_check(unsupported: FloatArray, episodes: FloatArray, noun: str = "episode") -> Assumption:
     """Whether the log has what the proposed policy does: chances (groups,) that an episode meets what nobody has tried.
 
     The share that is told is that of the largest group, which is everyone; the status is that of the worst.
@@ -261,7 +262,8 @@ def overlap_check(unsupported: FloatArray, episodes: FloatArray) -> Assumption:
     status: Status = "held" if worst <= 1e-9 else "doubtful" if worst < 0.5 else "failed"
     said = "" if status == "held" else "What was never tried is taken as anything within the declared range."
     share, behind = float(unsupported[whole]), max(float(episodes[whole]), 1.0)
-    detail = f"{_share(share)} of the proposed policy's episodes meet a decision that none of {behind:.0f} shows"
+    what = "are such as" if noun == "decision" else "meet a decision that"
+    detail = f"{_share(share)} of the proposed policy's {noun}s {what} none of {behind:.0f} shows"
     if worst > share + 0.0005:
         detail += f"; in one group of starts {_share(worst)}"
     return Assumption("overlap", _OVERLAP, status, detail, said)
@@ -405,7 +407,7 @@ def rests_on(units: float, unit: str, assumptions: Sequence[Assumption], gamma: 
     held = [name for name in held if name not in counted]
     parts = [f"Rests on {number(round(units))} {unit}"]
     if counted:
-        parts.append("independence needs no test, as people are counted and not their episodes")
+        parts.append("independence needs no test, as intervals count people")
     if held:
         parts.append(f"tested and held: {', '.join(held)}")
     against = [f"{a.name} ({a.status})" for a in assumptions if a.alarming]

@@ -77,7 +77,7 @@ class StateJudge(Judge):
         loops = np.flatnonzero(self.pair[0].model.loops & (self.edges.state_visits > 0))
         self.loops = tuple(counted.names[s] for s in loops)
         self.rows = counted_rows(log)
-        self.one_step = self.rows is None or len(self.rows.actions) <= self.rows.n_episodes
+        self.one_step = log.check.rows == log.check.episodes
 
     @property
     def _size(self) -> tuple[int, int]:
@@ -156,7 +156,7 @@ class StateJudge(Judge):
 
     def overlap(self) -> Assumption:
         """By the chance that an episode meets what nobody has tried."""
-        return overlap_check(self.unsupported, self.episodes)
+        return overlap_check(self.unsupported, self.episodes, self.log.check.noun)
 
     def units(self, group: int) -> int:
         """Distinct people (or stretches of the log) whose episodes begin in a group."""
@@ -226,14 +226,13 @@ def why_unknown(
     for judged, who in zip(pair, ("proposed", "current"), strict=True):
         mass = float(judged.unsupported[group])
         if mass > NO_MASS:
-            said = (
-                f"{_place(log, names, judged, group)}; {percent(mass)} of the {who} policy's episodes meet such a gap"
-            )
+            decisions, place = f"{who} policy's {log.check.noun}s", _place(log, names, judged, group)
+            said = f"{place}; {percent(mass)} of the {decisions} meet such a gap"
             if outcome.range is None:
                 return f"{said}, and {outcome.name!r} has no declared range that would bound it"
             return said
     episodes = pair[0].starts.episodes[group]
-    behind = "" if np.isinf(episodes) else f" from {counted(round(episodes), 'episode')} of this group"
+    behind = "" if np.isinf(episodes) else f" from {counted(round(episodes), log.check.noun)} of this group"
     return f"the log has every decision that is needed, but too few of them to tell{behind}: the interval includes 0"
 
 

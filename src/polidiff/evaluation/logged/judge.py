@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 MOST_TESTED = 30_000  # rows; more show nothing that matters and take time
 NAMES = ("history", "drift", "independence", "propensities", "cut episodes")
 _ASSESSED: WeakKeyDictionary[object, Assessment] = WeakKeyDictionary()  # one log is judged many times
-DRIFTED = "early and late episodes of the log do not say the same"
+DRIFTED = "early and late {} of the log do not say the same"
 WEAK = "the past matters in this log, and weak unrecorded reasons behind that would be enough to explain it"
 Verdicts = tuple[tuple[Verdict, ...], ...]  # per group, per outcome
 IntervalPair = tuple[Interval, Interval]  # of a difference: all of them together, and alone
@@ -107,8 +107,15 @@ class Assessment:
 def assess(log: Log) -> Assessment:
     """All checks; a log is checked once."""
     if log not in _ASSESSED:
-        _ASSESSED[log] = _assess(log)
+        found, names = _assess(log), tests_of(log)
+        _ASSESSED[log] = replace(found, assumptions=tuple(a for a in found.assumptions if a.name in names))
     return _ASSESSED[log]
+
+
+def tests_of(log: Log) -> tuple[str, ...]:
+    """What a log is tested for: a single decision has no history, and its record is not cut."""
+    single = log.check.noun == "decision" and not log.check.cut
+    return NAMES[1:-1] if single else NAMES
 
 
 def _assess(log: Log) -> Assessment:
@@ -324,7 +331,7 @@ class Judge:
         def spanned(verdict: Verdict, g: int, k: int) -> Verdict:
             joint, alone = zip(*(half[g][k] for half in halves), strict=True)
             wider = verdict.difference.spanning(*joint), verdict.pointwise.spanning(*alone)
-            return directed(verdict, self.log.outcomes[k], *wider, DRIFTED)
+            return directed(verdict, self.log.outcomes[k], *wider, DRIFTED.format(f"{self.log.check.noun}s"))
 
         return each(verdicts, spanned)
 
@@ -395,7 +402,7 @@ class Judge:
         gamma = None if every is None else hidden_reasons(every, None if self.one_step else one, assessment.scale)
         if gamma is None and verdict.direction != "unknown" and assessment.randomised:
             gamma = DRAWN
-        unit = "decisions" if self.one_step else "episodes"
+        unit = f"{self.log.check.noun}s"
         if assessment.units is not None:
             unit += f", counted as {self.units(group)} {assessment.counted_as}"
         line = rests_on(episodes, unit, [*assessment.assumptions, *checks], gamma) if np.isfinite(episodes) else None

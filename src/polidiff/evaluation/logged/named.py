@@ -23,7 +23,7 @@ from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.compare import targets
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
-from polidiff.evaluation.logged.judge import NAMES
+from polidiff.evaluation.logged.judge import tests_of
 from polidiff.evaluation.logged.model import RESAMPLES, Starts, bootstrap_values, build_model, split_policy
 from polidiff.evaluation.logged.policies import as_log_policy, is_logs, row_chances
 from polidiff.evaluation.scores.decisions import decisions_of
@@ -73,9 +73,9 @@ def judge_by(
     """Verdicts for groups of episodes, each a mask (episodes,), by the estimator of this name."""
     current, proposed = policies
     estimates = _estimates(name, log, (proposed, current), masks, counted, seed)
-    checks = [Assumption(test, "", "not testable", "", "") for test in (*NAMES, "unrecorded reasons")]
+    checks = [Assumption(test, "", "not testable", "", "") for test in (*tests_of(log), "unrecorded reasons")]
     verdicts = as_verdicts(log, estimates, masks, checks, level=level)
-    untested = f"Judged by {name}, as asked; history, drift and unrecorded reasons are not tested then."
+    untested = f"Judged by {name}, as asked; no assumption of the log is tested then."
     return replace(verdicts, warnings=(*log.notes, untested))
 
 
@@ -95,7 +95,8 @@ def as_verdicts(
 
     def verdict_of(g: int, m: int) -> Verdict:
         episodes = int(masks[g].sum())
-        unit = "episodes" if people[g] == episodes else f"episodes, counted as {people[g]} people"
+        counts = f"{log.check.noun}s"
+        unit = counts if people[g] == episodes else f"{counts}, counted as {people[g]} people"
         plain = verdict(
             log.outcomes[m],
             _interval(estimates, 2, g, m, strict, level),
@@ -193,7 +194,7 @@ def _resampled(
         np.full(len(masks), RESAMPLES - 1.0),
         np.asarray(unsupported),
         failures,
-        f"model bootstrap, {RESAMPLES} resamples of {number(rows.n_episodes)} logged episodes",
+        f"model bootstrap, {RESAMPLES} resamples of {number(rows.n_episodes)} logged {rows.noun}s",
     )
 
 
@@ -228,7 +229,7 @@ def _weighted(
     failures = tuple(_why_not_weighted(1 - float(whole.mean()), [w[mask[whole]] for w in weights]) for mask in masks)
     untried = np.full(len(masks), _untried(log, pair[0], seed))
     worth = number(round(min(map(_effective, weights))))
-    method = f"importance sampling of {number(rows.n_episodes)} logged episodes, worth {worth}"
+    method = f"importance sampling of {number(rows.n_episodes)} logged {rows.noun}s, worth {worth}"
     return Estimates(values, errors, np.maximum(effective - 1, 1.0), untried, failures, method)
 
 
@@ -238,10 +239,10 @@ def _why_not_weighted(cut: float, weights: Sequence[FloatArray]) -> str | None:
         return f"{percent(cut)} of the episodes were cut, and only whole ones can be weighted"
     size = min(map(_effective, weights))
     if size < EFFECTIVE_FLOOR:
-        return f"the weighted episodes are worth {size:.0f} of equal weight, and {EFFECTIVE_FLOOR:.0f} are needed"
+        return f"the weighted records are worth {size:.0f} of equal weight, and {EFFECTIVE_FLOOR:.0f} are needed"
     mass = min((float(weight.mean()) for weight in weights), key=lambda mean: -abs(mean - 1))
     if abs(mass - 1) > MOST_OFF:
-        return f"the weights come to {percent(mass)} of what they should: some of a policy's episodes were not logged"
+        return f"the weights come to {percent(mass)} of what they should: some of what a policy does was not logged"
     return None
 
 
@@ -289,7 +290,7 @@ def _regressed(
         np.full(len(masks), REFITS - 1.0),
         np.full(len(masks), share),
         (why if share > MOST_UNTRIED else None,) * len(masks),
-        f"fitted q, {REFITS} refits on {number(log.rows.n_episodes)} logged episodes",
+        f"fitted q, {REFITS} refits on {number(log.rows.n_episodes)} logged {log.rows.noun}s",
     )
 
 

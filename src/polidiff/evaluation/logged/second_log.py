@@ -101,7 +101,8 @@ def judge_logs(
         freedom[g] = min(len(np.unique(person[k][mask])) for k, mask in enumerate(pair)) - 1
     alike = starts_alike(log, other)
     failures = tuple(_why_not(log, other, alike, pair) for pair in zip(masks, others, strict=True))
-    method = f"means of {number(log.rows.n_episodes)} and {number(other.rows.n_episodes)} logged episodes side by side"
+    counts = " and ".join(number(one.rows.n_episodes) for one in (log, other))
+    method = f"means of {counts} logged {log.check.noun}s side by side"
     estimates = Estimates(values, errors, np.maximum(freedom, 1.0), np.zeros(len(masks)), failures, method)
     verdicts = as_verdicts(log, estimates, masks, (alike,), level=level)
     people = np.array([len(np.unique(person[0][mask])) for mask in others])
@@ -131,7 +132,7 @@ def _why_not(log: Log, other: Log, alike: Assumption, pair: tuple[BoolArray, Boo
     cut = max(1 - float(one.rows.whole[one.rows.first].mean()) for one in (log, other))
     if cut > MOST_CUT:
         return f"{percent(cut)} of a log's episodes were cut, and what would have followed is not known"
-    return None if min(int(mask.sum()) for mask in pair) >= 2 else "one of the logs has no such episodes"
+    return None if min(int(mask.sum()) for mask in pair) >= 2 else f"one of the logs has no such {log.check.noun}s"
 
 
 def _differ(one: FloatArray, two: FloatArray) -> bool:

@@ -47,11 +47,6 @@ class Decisions(EpisodeRows):
     order: IntArray  # (n,) row of the log that each decision is
 
     @property
-    def one_step(self) -> bool:
-        """Whether every episode is a single decision."""
-        return bool(self.first.all())
-
-    @property
     def n_units(self) -> int:
         """How many units there are."""
         return int(self.unit[-1]) + 1

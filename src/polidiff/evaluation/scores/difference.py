@@ -184,7 +184,8 @@ class DifferenceScores:
 
     def reasons(self, share: float = 0.0) -> tuple[str, ...]:
         """Why the log cannot carry the comparison, if so; `share` is what one unit has of the variance."""
-        lost, often = float(self.unsupported.mean()), self.often
+        lost, often, decisions = float(self.unsupported.mean()), self.often, self.decisions
+        one = decisions.noun if decisions.n_units == decisions.n_episodes else "person"
         rare = f"{percent(lost)} of the decisions would change to actions that the log next to never takes there"
         deep = f"{self.changes:.1f} decisions of an episode are not the log's: it does not follow a policy that far"
         found = (
@@ -192,7 +193,7 @@ class DifferenceScores:
             (self.changes > MOST_CHANGES, deep),
             (often > MOST_OFTEN, f"the proposed policy meets its states {often:.0f} times as often as the log does"),
             (self.cut > MOST_CUT, f"the records of {percent(self.cut)} of the episodes are cut before their end"),
-            (share > MOST_SHARE, f"one episode or person makes {percent(share)} of the uncertainty"),
+            (share > MOST_SHARE, f"one {one} makes {percent(share)} of the uncertainty"),
         )
         return tuple(text for holds, text in found if holds)
 

@@ -104,7 +104,7 @@ class ScoreJudge(Judge):
             return plain
         if self.joint.half[at] < abs(self.joint.estimate[at]):
             return replace(plain, note=self.spanned)
-        few = counted(round(self.episodes[group]), "decision" if self.one_step else "episode")
+        few = counted(round(self.episodes[group]), self.decisions.noun)
         return replace(plain, note=f"{few} are too few to tell")
 
     def _apart_from_products(self, group: int, k: int) -> tuple[str, ...]:
