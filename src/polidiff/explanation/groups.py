@@ -135,12 +135,13 @@ def form_groups(
         ways = [[(key, journeys.features[k, 0] if paths[k] else None) for k, key in enumerate(ways[0])]]
     for keys in ways:
         members = list(by_key(keys).values())
-        groups: tuple[StartGroup, ...] = ()
-        if len(members) > 1 and world.has_features:
-            large = [some for some in members if _is_large(journeys, some, exact=forming.exact)]
+        if len(members) < 2:
+            continue
+        known = forming.exact and not world.has_features  # every start is told by its name, however rare it is
+        large = [some for some in members if known or _is_large(journeys, some, exact=forming.exact)]
+        if world.has_features:
             groups = _described_groups(journeys, large, world.feature_names, options)
-        elif len(members) > 1:
-            large = [some for some in members if forming.exact or _is_large(journeys, some, exact=False)]
+        else:
             groups = _named_groups(journeys, large)
         if groups:
             return groups
@@ -173,12 +174,11 @@ def _named_groups(journeys: Journeys, large: list[list[int]]) -> tuple[StartGrou
     """A group per large class, other starts together; none if there are too many."""
     small = sorted(set(range(len(journeys.weight))) - {k for members in large for k in members})
     grouped = [*large, *([small] if small else [])]
-    return tuple(_named_group(journeys, members) for members in grouped) if 1 < len(grouped) <= MOST_NAMED else ()
-
-
-def _named_group(journeys: Journeys, members: list[int]) -> StartGroup:
-    values = tuple(dict.fromkeys(journeys.features[k, 0] for k in members))
-    return StartGroup(GroupRules((Rule((Condition("state", 0, values=values),)),)), np.array(members))
+    if not 1 < len(grouped) <= MOST_NAMED:
+        return ()
+    names = [tuple(dict.fromkeys(journeys.features[members, 0])) for members in grouped]
+    rules = [GroupRules((Rule((Condition("state", 0, values=values),)),)) for values in names]
+    return tuple(StartGroup(told, np.array(members)) for told, members in zip(rules, grouped, strict=True))
 
 
 def _described_groups(

@@ -88,10 +88,9 @@ def _plan(
     first, last = points[front[0]][1], points[front[-1]][1]
     span = max(last - first, 1e-300)
     gap = max(0.0, bound - value) / span
-    edits = tuple(
-        Edit(_named(problem, edit.region), edit.current, edit.proposed, (edit.region,))
-        for edit in (problem.offered[i] for i in plan)
-    )
+    chosen, names = [problem.offered[i] for i in plan], [cell.name for cell in problem.cells.cells]
+    places = [Rule((Condition("state", 0, values=(names[edit.region],)),)) for edit in chosen]
+    edits = tuple(Edit(p, e.current, e.proposed, (e.region,)) for p, e in zip(places, chosen, strict=True))
     return Plan(
         changes=changes,
         expected_return=value,
@@ -103,10 +102,6 @@ def _plan(
         share=(value - first) / span,
         breaks=tuple(r.guard.text for r in problem.guards if not r.keeps(problem.value(plan).outcomes[r.place])),
     )
-
-
-def _named(problem: RegionEdits, region: int) -> Rule:
-    return Rule((Condition("state", 0, values=(problem.cells.cells[region].name,)),))
 
 
 def _combinations(problem: RegionEdits, used: Sequence[int]) -> list[tuple[int, ...]]:

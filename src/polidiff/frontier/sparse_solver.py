@@ -75,9 +75,9 @@ class SparseSolver:
     def cheapest(self) -> Vertex:
         """The current policy, with free improvements if there are any."""
         start = self.problem.ending_choice(self.problem.base)
-        values = np.zeros(self.problem.n_states)
+        weight, values = self.problem.reward[start], np.zeros(self.problem.n_states)
         self.rows.follow(start)
-        self._settle(self.problem.reward[start], values)
+        self.rows.settle(weight, values, TIGHT * float(np.abs(weight).max(initial=0.0)))
         price = 1e4 * (1.0 + float(np.abs(values).max()))
         vertex = self._vertex(price, start, values, self.problem.initial)
         free = self.problem.cost == 0
@@ -131,16 +131,13 @@ class SparseSolver:
             if better is None and target <= tight:
                 return rows.choice.astype(np.int64)
             if better is not None:
-                self._check_ends(better)
+                if self.loops and not self.problem.ends(better):
+                    raise UnboundedReturnError(unbounded_message(self.problem, better))
                 rows.follow(better)
             exact = self.loops or self.rounds > began + LOOSE_ROUNDS or better is None
             target = tight if exact else max(tight, LOOSE * gain)
             rows.settle(weight[rows.choice], values, target)
             margins.moved(before, values, rows.mass)
-
-    def _check_ends(self, choice: IntArray) -> None:
-        if self.loops and not self.problem.ends(choice):
-            raise UnboundedReturnError(unbounded_message(self.problem, choice))
 
     def _guess(self, price: float) -> FloatArray:
         """(2, S) values and visits near those at a price: on the line through the nearest, on either side if known."""
@@ -158,10 +155,6 @@ class SparseSolver:
         self.kept += len(visits)
         ranks = (choice - self.problem.first[:-1]).astype(self.small)
         return Vertex(price, count, total, ranks, visits if self.kept <= MOST_VISITS else None)
-
-    def _settle(self, weight: FloatArray, values: FloatArray) -> None:
-        """Bring values to what the decisions of the policy that is followed weigh from each state on."""
-        self.rows.settle(weight, values, TIGHT * float(np.abs(weight).max(initial=0.0)))
 
 
 class SweptVisits:

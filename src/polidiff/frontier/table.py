@@ -352,7 +352,7 @@ def all_baselines(problem: FrontierProblem, hull: Hull, clock: Clock) -> tuple[B
     start = problem.ending_choice(problem.base)
     baselines = {
         "policy iteration, all states": _every_state(problem, start, clock),
-        "policy iteration, largest advantage": _one_by_one(problem, start, _advantage, clock),
+        "policy iteration, largest advantage": _one_by_one(problem, start, lambda walk: walk.advantages()[:, 1], clock),
         "policy iteration, largest gain": _one_by_one(problem, start, _gain, clock),
         "greedy top-k of the optimum": _top_k(problem, start, hull.choices[-1].astype(np.int64), clock),
     }
@@ -386,10 +386,6 @@ def _one_by_one(
         walk.switch(pair)
         points.append(walk.point())
     return points
-
-
-def _advantage(walk: PolicyWalk) -> FloatArray:
-    return np.asarray(walk.advantages()[:, 1])
 
 
 def _gain(walk: PolicyWalk) -> FloatArray:

@@ -233,7 +233,8 @@ def _learn_short(
     ways, long, messages = rule_lists(fit, learner, names, max(MOST_RULES, most), seed, wanted=most)
     of_words = [ways[k : k + (WAYS if held_out.any() else 1)] for k in range(0, len(ways), WAYS)]  # few, then many
     judged_ways = [best_told(some, judge, max_rules) for some in of_words]
-    sizes = [_best_size([point.f1 for point in points[: most + 1]], max_rules) for _, points in judged_ways]
+    f1s = [[point.f1 for point in points[: most + 1]] for _, points in judged_ways]
+    sizes = [knee(scores) if max_rules is None else int(np.argmax(scores)) for scores in f1s]
     few, many = (judged_ways[k][1][sizes[k]].f1 for k in (0, -1))
     which = 0 if many <= few + WORTH else -1
     (path, points), chosen = judged_ways[which], sizes[which]
@@ -320,10 +321,6 @@ def _finest_told(path: list[Listed], fit: Visits, learner: Learner, names: tuple
             finer, _ = learn_rules(make(seed), fit.features, fit.label, fit.weight, seed=seed)
             found.append(nested(named(finer, names), fit.features, fit.label, fit.judged))
     return max(found, key=lambda lists: fit.point(lists[-1]).f1)
-
-
-def _best_size(scores: list[float], max_rules: int | None) -> int:
-    return knee(scores) if max_rules is None else int(np.argmax(scores))
 
 
 def knee(scores: list[float]) -> int:

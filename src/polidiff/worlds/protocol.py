@@ -6,7 +6,6 @@ kind is imported when a world of that kind is first asked about: a table never l
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
@@ -100,8 +99,7 @@ def with_return(
 
 def policy_in(world: World, policy: PolicyLike) -> Policy:
     """A policy that speaks the world's actions and reads its features."""
-    by_name = hasattr(policy, "feature_names_in_") or isinstance(policy, (str, os.PathLike))
-    return as_policy(policy, actions=world.actions, features=world.feature_names if by_name else ())
+    return as_policy(policy, actions=world.actions, features=world.feature_names)
 
 
 def check_discount(discount: float) -> float:

@@ -191,7 +191,8 @@ class LowerBounds:
 
     @cached_property
     def _plain_means(self) -> FloatArray:
-        return self._means(self.plain)
+        """(pairs,) worth of each pair if no reason touches it."""
+        return np.add.reduceat(self.draws.chance * self.worth(self.plain), self._begin[:-1])
 
     def _all(self, part: FloatArray) -> FloatArray:
         """(m,) numbers of the draws that are used, 0 for the others."""
@@ -202,10 +203,6 @@ class LowerBounds:
     def _alpha(self, gamma: float) -> FloatArray:
         """(pairs,) share of the plain mean in the worst case."""
         return np.where(self.kept[self._state], 1.0, self._shares + (1 - self._shares) / gamma)
-
-    def _means(self, values: FloatArray) -> FloatArray:
-        """(pairs,) worth of each pair if no reason touches it."""
-        return np.add.reduceat(self.draws.chance * self.worth(values), self._begin[:-1])
 
     def _worst(self, values: FloatArray, gamma: float) -> tuple[FloatArray, FloatArray]:
         """(pairs,) worth in the worst case, and (m,) chances of draws there: they rise below a quantile."""

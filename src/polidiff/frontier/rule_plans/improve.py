@@ -314,7 +314,7 @@ def _edits(frame: Frame, rule: Rule, choice: IntArray, here: BoolArray) -> list[
     current, n_actions = frame.problem.moves.current, frame.world.n_actions
     top, certain = top_actions(current), current.max(axis=1) > 1 - PROVEN
     edits = []
-    for before, after in _pairs(top, choice, here):
+    for before, after in sorted(set(zip(top[here].tolist(), choice[here].tolist(), strict=True))):
         states = np.flatnonzero(here & (top == before) & (choice == after))
         made_certain = before == after and not certain[states].all()
         proposed = before if after == n_actions else after
@@ -363,10 +363,6 @@ def _differs(frame: Frame, said: IntArray, wanted: IntArray) -> BoolArray:
     own = np.where(current.max(axis=1) > 1 - PROVEN, top_actions(current), frame.world.n_actions)
     here, there = (np.where(choice == frame.world.n_actions, own, choice) for choice in (said, wanted))
     return np.asarray(here != there)
-
-
-def _pairs(top: IntArray, choice: IntArray, here: BoolArray) -> list[tuple[int, int]]:
-    return sorted({(int(a), int(b)) for a, b in zip(top[here], choice[here], strict=True)})
 
 
 def _check(scored: Scored, total: float) -> None:
