@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from polidiff import TabularMDP, improve
 from polidiff.cli.results import lines
-from polidiff.explanation.rule_code import joined_edits, patch_python, patch_sql
+from polidiff.explanation.rule_code import patch_python, patch_sql
 from polidiff.policies import PatchedPolicy, as_policy, one_hot, rule_patch
 from polidiff.records.parse import parse_rule
 from polidiff.records.patch import Edit, Patch
@@ -59,7 +59,7 @@ def test_the_code_of_a_patch_acts_as_the_patch(patch, top):
 
 def test_two_rules_are_two_lines():
     patch = rule_patch([(Rule((Condition("x", 0, low=2.0),)), 1), (Rule(), 2)], NAMES, ("x", "y"))
-    assert len(patch.edits) == len(joined_edits(patch)) == 2
+    assert len(patch.edits) == len(patch.joined) == 2
     assert list(patch_sql(patch)) == [
         "CASE",
         "  WHEN (\"x\" >= 2.0) THEN 'go'",

@@ -16,7 +16,6 @@ from polidiff.cli.loading import load_policy, load_world
 from polidiff.cli.results import lines, load_patch
 from polidiff.cli.study import Study, read_study
 from polidiff.errors import PolidiffError
-from polidiff.explanation.rule_code import joined_edits
 from polidiff.records.codec import dumps, from_dict
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
@@ -94,7 +93,7 @@ def enter_patch(content: bytes, folder: Path) -> None:
     for form in ("text", "python", "sql"):
         told = "\n".join(lines(patch, form))
         around = 3 if form == "sql" and len(patch) else 0  # CASE, ELSE, END
-        if len(told.splitlines()) != max(len(joined_edits(patch)) + around, 1):
+        if len(told.splitlines()) != max(len(patch.joined) + around, 1):
             raise FailureError("an edit that is not one line", told)
     count = len(patch.actions) or 2
     base = as_policy(np.arange(12) % min(count, 2), n_actions=count)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from polidiff.explanation.advice import conditions, weigh_up
 from polidiff.explanation.change_numbers import Numbering, number_changes
-from polidiff.explanation.rule_code import joined_edits
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing, in_doubt, judged_effect
 from polidiff.explanation.text import people_text, unit_text
 from polidiff.explanation.words import (
@@ -217,7 +216,7 @@ def plan_words(plan: Plan, limit: int = 4) -> str:
 def exceptions_text(plan: Plan) -> str:
     """Where a plan does otherwise than its rules, if it has any, alone would say; many states are counted."""
     said = []
-    for edits in joined_edits(plan.patch) if plan.rules else ():
+    for edits in plan.patch.joined if plan.rules else ():
         rule, deed = edits[0].rule, edit_words(edits, plan.patch)
         if not any(rule == e.rule or (deed == e.deed and overlap(rule, e.rule)) for e in plan.rules):
             count = len(rule.conditions[0].values or ()) if names_states(rule) else 0

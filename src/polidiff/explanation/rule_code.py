@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from itertools import groupby
 from keyword import iskeyword
 from types import MappingProxyType
-from typing import Any
 
 from polidiff.explanation.words import in_order
 from polidiff.records.patch import Edit, Patch
@@ -23,8 +21,8 @@ def patch_lines(patch: Patch) -> list[str]:
     """What a patch changes, one line per rule; the first that holds acts."""
     from polidiff.explanation.plan_text import edits_sentence
 
-    joined = joined_edits(patch)
-    texts = in_order([edits[0].rule for edits in joined], [edits_sentence(edits, patch) for edits in joined])
+    rules = [edits[0].rule for edits in patch.joined]
+    texts = in_order(rules, [edits_sentence(edits, patch) for edits in patch.joined])
     return [f"{number}. {text}" for number, text in enumerate(texts, 1)] or ["no changes"]
 
 
@@ -73,7 +71,7 @@ def rule_sql(rule: Rule, columns: Mapping[str, str] = NO_NAMES) -> str:
 def patch_python(patch: Patch) -> Iterator[str]:
     """A patch as statements that change `action`, what the policy in use would do; one line per rule."""
     word = "if"
-    for edits in joined_edits(patch):
+    for edits in patch.joined:
         edit, tests = edits[0], [rule_python(edits[0].rule)]
         if names := _replaced(edits, patch):
             tests.append(f"action in {names!r}")
@@ -89,7 +87,7 @@ def patch_sql(patch: Patch) -> Iterator[str]:
         yield action
         return
     yield "CASE"
-    for edits in joined_edits(patch):
+    for edits in patch.joined:
         edit, tests = edits[0], [rule_sql(edits[0].rule, patch.columns)]
         if names := _replaced(edits, patch):
             tests.append(f"{action} IN ({', '.join(map(_sql_value, names))})")
@@ -97,15 +95,6 @@ def patch_sql(patch: Patch) -> Iterator[str]:
         yield f"  WHEN {' AND '.join(tests)} THEN {acts}{_drawn(edit, '--')}"
     yield f"  ELSE {action}{'' if 'action' in patch.columns else '  /* what the policy in use does */'}"
     yield "END"
-
-
-def joined_edits(patch: Patch) -> list[tuple[Edit, ...]]:
-    """Edits in order; neighbours that do the same in the same place, instead of several actions, are one rule."""
-
-    def what(edit: Edit) -> tuple[Any, ...]:
-        return edit.rule, None if edit.holds_back else edit.proposed, edit.shift, edit.replaces is None
-
-    return [tuple(edits) for _, edits in groupby(patch.edits, key=what)]
 
 
 def _replaced(edits: tuple[Edit, ...], patch: Patch) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, overload
 
@@ -118,6 +119,15 @@ class Patch(Document):
     def changing(self) -> tuple[Edit, ...]:
         """The edits that change something; the others are exceptions to those after them."""
         return tuple(edit for edit in self.edits if not edit.holds_back)
+
+    @property
+    def joined(self) -> list[tuple[Edit, ...]]:
+        """Edits in order; neighbours that do the same in the same place, instead of several actions, are one rule."""
+
+        def what(edit: Edit) -> tuple[Any, ...]:
+            return edit.rule, None if edit.holds_back else edit.proposed, edit.shift, edit.replaces is None
+
+        return [tuple(edits) for _, edits in groupby(self.edits, key=what)]
 
     def apply(self, policy: Any, *, strict: bool = False) -> Any:
         """The policy with the edits made. A mismatch is named in a warning; with `strict`, in an error."""

@@ -32,9 +32,9 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import TradeoffPoint
 from polidiff.records.outcome import Interval
 from polidiff.records.rule import Condition, Rule, first_match
-from polidiff.regions.rule_choice import Pool, best_lists, known_lists, names_many, of_few_words, shortened
+from polidiff.regions.rule_choice import Pool, best_lists, known_lists, shortened
 from polidiff.rules.learners import Learner, Listed, as_learner, learn_rules, named, nested, steady_weights, tree_rules
-from polidiff.rules.lists import MOST_WORDS, intersection
+from polidiff.rules.lists import MOST_WORDS, intersection, names_many, of_few_words
 from polidiff.streams import Stream
 
 WORTH = 0.01  # what one more rule must add to F1

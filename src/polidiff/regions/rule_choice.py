@@ -15,7 +15,7 @@ as they grew. Visits that made no rules decide between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,6 @@ import numpy as np
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule
 from polidiff.rules.learners import Listed
-from polidiff.rules.lists import MOST_WORDS
 
 DOUBT = 10  # visits of a rule that counts half
 
@@ -116,16 +115,6 @@ def _exchanged(pool: Pool, chosen: list[int]) -> list[int]:
         if pool.worth(better) <= best + 1e-9:
             return chosen
         chosen, best = better, pool.worth(better)
-
-
-def names_many(rules: Iterable[tuple[Rule, int]]) -> bool:
-    """Whether one of the rules names more words than anybody reads."""
-    return any(len(condition.values or ()) > MOST_WORDS for rule, _ in rules for condition in rule.conditions)
-
-
-def of_few_words(rule: Rule) -> Rule:
-    """The rule without conditions that name many words."""
-    return Rule(tuple(condition for condition in rule.conditions if len(condition.values or ()) <= MOST_WORDS))
 
 
 def shortened(entry: tuple[Rule, int], X: AnyArray, label: IntArray, weight: FloatArray, most: int) -> tuple[Rule, int]:

@@ -253,6 +253,16 @@ def _holds(condition: Condition, value: str | float | int | bool) -> bool:
     return condition.low <= value < condition.high
 
 
+def names_many(rules: Iterable[tuple[Rule, int]]) -> bool:
+    """Whether one of the rules names more words than anybody reads."""
+    return any(len(condition.values or ()) > MOST_WORDS for rule, _ in rules for condition in rule.conditions)
+
+
+def of_few_words(rule: Rule) -> Rule:
+    """The rule without conditions that name many words."""
+    return Rule(tuple(condition for condition in rule.conditions if len(condition.values or ()) <= MOST_WORDS))
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Named columns of equal length."""

@@ -21,10 +21,10 @@ from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import PolicyLike
 from polidiff.progress import track
 from polidiff.records.explanation import Verdict
-from polidiff.records.numbers import counted, interval_numbers
+from polidiff.records.numbers import counted
 from polidiff.records.outcome import Assumption, Interval, Outcome
-from polidiff.records.plan import UNKNOWN_GAIN, Frontier, Plan, PlanRule
-from polidiff.surrogates.record import Reduction, guard_rooms, told_of_world, without_broken
+from polidiff.records.plan import Frontier, Plan, PlanRule
+from polidiff.surrogates.record import Reduction, guard_rooms, told_of_world, with_verdicts, without_broken
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.protocol import aim
@@ -104,32 +104,6 @@ class LogHalves(Reduction):
         return scored_log(self.world, self.current)
 
 
-def with_verdicts(
-    plan: Plan, verdicts: Sequence[Verdict], assumptions: tuple[Assumption, ...], log: Log, options: ImproveOptions
-) -> Plan:
-    """A plan with what verdicts say of it; its bound stays as far above its return as it was."""
-    k, sign = aim(log)
-    outcomes = {v.outcome: v.proposed for v in verdicts if v.proposed is not None}
-    value, gain = sign * outcomes[log.outcomes[k].name].estimate, verdicts[k].difference.scaled(sign)
-    bound = value + (plan.bound - plan.expected_return)  # in this order no rounding puts it below the return
-    judged = replace(plan, expected_return=value, outcomes=outcomes, bound=bound, proven=False)
-    if not plan.patch.edits:
-        return judged
-    now = [v.current.estimate for v in verdicts if v.current is not None]
-    rooms = guard_rooms(options.keep, log.outcomes, now)
-    unkept = tuple(text for room in rooms for text in room.doubt(verdicts[room.place].difference))
-    unshown = () if gain.low > 0 else _not_shown(verdicts[k], gain)
-    return replace(
-        judged,
-        gain=gain,
-        warnings=(*plan.warnings, *unshown, *unkept),
-        kept=not unkept,
-        holds_up_to=verdicts[k].holds_up_to,
-        rests_on=verdicts[k].rests_on,
-        assumptions=assumptions,
-    )
-
-
 def _beside(verdict: Verdict, now: Interval | None, outcome: Outcome) -> Verdict:
     """A verdict of the half beside what the current policy brings in the whole log, to which its difference adds."""
     assert now is not None
@@ -141,12 +115,3 @@ def _judged_rules(plan: Plan, value: float, now: float) -> tuple[PlanRule, ...]:
     if len(plan.rules) == 1:
         return (replace(plan.rules[0], without=now),)
     return tuple(replace(rule, without=value - (plan.expected_return - rule.without)) for rule in plan.rules)
-
-
-def _not_shown(verdict: Verdict, gain: Interval) -> tuple[str, ...]:
-    """That a plan is not shown to gain, and, behind `UNKNOWN_GAIN`, why."""
-    said = f"this plan is not shown to improve {verdict.outcome!r}"
-    if math.isfinite(gain.width):
-        _, low, high = interval_numbers(gain)
-        said += f": the gain lies between {low} and {high}"
-    return (said, UNKNOWN_GAIN + verdict.note) if verdict.direction == "unknown" and verdict.note else (said,)

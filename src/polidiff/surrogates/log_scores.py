@@ -36,7 +36,6 @@ from polidiff.rules.best_lists import ProvenList, moves_of
 from polidiff.rules.cell_grid import RuleList
 from polidiff.rules.lists import without_any
 from polidiff.surrogates.list_chooser import FOLLOWED, ListChooser, RuleCells, rule_cells, with_bounds
-from polidiff.surrogates.log_halves import with_verdicts
 from polidiff.surrogates.record import (
     GuardRoom,
     Note,
@@ -46,6 +45,7 @@ from polidiff.surrogates.record import (
     guard_rooms,
     sparing_rules,
     split_support,
+    with_verdicts,
     without_broken,
 )
 from polidiff.worlds.log import Log

@@ -6,6 +6,7 @@ judged there: `judge(lift(solve(reduce(world))))`. Some surrogates are learned a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -17,13 +18,13 @@ from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, as_numbers
-from polidiff.records.explanation import Explanation, WorldSummary
+from polidiff.records.explanation import Explanation, Verdict, WorldSummary
 from polidiff.records.numbers import interval_numbers
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.parse import Guard, parse_guards, parse_rules
-from polidiff.records.plan import Frontier, Plan
+from polidiff.records.plan import UNKNOWN_GAIN, Frontier, Plan
 from polidiff.records.rule import Rule, covers_any
-from polidiff.worlds.protocol import World
+from polidiff.worlds.protocol import World, aim
 
 if TYPE_CHECKING:
     from polidiff.options import ChangeCost, Freeze, Keep
@@ -232,6 +233,41 @@ def guard_rooms(keep: Keep, outcomes: Sequence[Outcome], now: Sequence[float]) -
         room = guard.value if guard.relative else guard.value - now[place]
         rooms.append(GuardRoom(guard, place, float(now[place]), float(guard.sign * room)))
     return rooms
+
+
+def with_verdicts(
+    plan: Plan, verdicts: Sequence[Verdict], assumptions: tuple[Assumption, ...], world: World, options: ImproveOptions
+) -> Plan:
+    """A plan with what verdicts say of it; its bound stays as far above its return as it was."""
+    k, sign = aim(world)
+    outcomes = {v.outcome: v.proposed for v in verdicts if v.proposed is not None}
+    value, gain = sign * outcomes[world.outcomes[k].name].estimate, verdicts[k].difference.scaled(sign)
+    bound = value + (plan.bound - plan.expected_return)  # in this order no rounding puts it below the return
+    judged = replace(plan, expected_return=value, outcomes=outcomes, bound=bound, proven=False)
+    if not plan.patch.edits:
+        return judged
+    now = [v.current.estimate for v in verdicts if v.current is not None]
+    rooms = guard_rooms(options.keep, world.outcomes, now)
+    unkept = tuple(text for room in rooms for text in room.doubt(verdicts[room.place].difference))
+    unshown = () if gain.low > 0 else _not_shown(verdicts[k], gain)
+    return replace(
+        judged,
+        gain=gain,
+        warnings=(*plan.warnings, *unshown, *unkept),
+        kept=not unkept,
+        holds_up_to=verdicts[k].holds_up_to,
+        rests_on=verdicts[k].rests_on,
+        assumptions=assumptions,
+    )
+
+
+def _not_shown(verdict: Verdict, gain: Interval) -> tuple[str, ...]:
+    """That a plan is not shown to gain, and, behind `UNKNOWN_GAIN`, why."""
+    said = f"this plan is not shown to improve {verdict.outcome!r}"
+    if math.isfinite(gain.width):
+        _, low, high = interval_numbers(gain)
+        said += f": the gain lies between {low} and {high}"
+    return (said, UNKNOWN_GAIN + verdict.note) if verdict.direction == "unknown" and verdict.note else (said,)
 
 
 def without_broken(frontier: Frontier, rooms: Sequence[GuardRoom]) -> Frontier:

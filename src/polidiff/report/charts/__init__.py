@@ -114,25 +114,20 @@ def rendered(drawn: Chart, suffix: str) -> bytes:
     """A chart object as the bytes of a PNG or SVG file."""
     import vl_convert
 
-    spec = _writable(drawn.to_dict(validate=False))  # as in `figures`
-    if any(letter > "\uffff" for letter in json.dumps(spec, ensure_ascii=False)):
-        spec = _unlimited(spec)
+    spec = drawn.to_dict(validate=False)  # as in `figures`
+    spec = _writable(spec, whole=any(letter > "\uffff" for letter in json.dumps(spec, ensure_ascii=False)))
     if suffix == ".svg":
         return str(vl_convert.vegalite_to_svg(spec)).encode()
     return bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
 
 
-def _unlimited(spec: Any) -> Any:
-    """A chart whose texts are not cut: the cut may go through a letter of two halves, such as 💊, and none is drawn."""
-    if isinstance(spec, dict):
-        return {key: 0 if key in LIMITS else _unlimited(entry) for key, entry in spec.items()}
-    return [_unlimited(entry) for entry in spec] if isinstance(spec, list) else spec
+def _writable(spec: Any, *, whole: bool) -> Any:
+    """A chart whose texts an SVG file may hold: a control character would end the process that draws it.
 
-
-def _writable(spec: Any) -> Any:
-    """A chart whose texts an SVG file may hold: a control character would end the process that draws it."""
+    With `whole` texts: a cut may go through a letter of two halves, such as 💊, and nothing is drawn.
+    """
     if isinstance(spec, dict):
-        return {key: _writable(entry) for key, entry in spec.items()}
+        return {key: 0 if whole and key in LIMITS else _writable(entry, whole=whole) for key, entry in spec.items()}
     if isinstance(spec, list):
-        return [_writable(entry) for entry in spec]
+        return [_writable(entry, whole=whole) for entry in spec]
     return shown(spec) if isinstance(spec, str) else spec
