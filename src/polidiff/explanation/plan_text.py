@@ -75,8 +75,7 @@ def frontier_headline(frontier: Frontier) -> str:
         proof = f"certified within {percent(frontier.gap)}"
     return (
         f"{what} from {returned(now.expected_return, frontier)} (current{broken}) to "
-        f"{returned(best.expected_return, frontier)} "
-        f"({interval_text(gained(frontier.gain_of(best), frontier), outcome=objective(frontier))}), {proof}.{more}"
+        f"{returned(best.expected_return, frontier)} ({gain_text(frontier.gain_of(best), frontier)}), {proof}.{more}"
     )
 
 
@@ -109,6 +108,11 @@ def gained(gain: Interval, frontier: Frontier) -> Interval:
     return gain.scaled(frontier.sign)
 
 
+def gain_text(gain: Interval, frontier: Frontier) -> str:
+    """A gain in words, in the unit of the outcome that plans improve."""
+    return interval_text(gained(gain, frontier), outcome=objective(frontier))
+
+
 def aim_text(frontier: Frontier) -> str:
     """What plans improve, and which way."""
     outcome = objective(frontier)
@@ -136,14 +140,13 @@ def _judged_head(frontier: Frontier) -> str:
         return (
             f"{len(frontier)} plans{named}; none is shown to gain over the current policy, which {brings} {now} and "
             f"breaks what is to be kept; of those that keep it, the surest {brings} {plan_return(best, frontier)} "
-            f"({interval_text(gained(best.gain, frontier), outcome=objective(frontier))})."
+            f"({gain_text(best.gain, frontier)})."
         )
     if_so = conditions(frontier, [best])
     guarded = "" if all(plan.kept for plan in frontier) or not best.kept else " that is shown to keep the guards"
     return (
         f"{len(frontier)} plans{named}; the surest to gain{guarded} {brings} {plan_return(best, frontier)} "
-        f"instead of {now} "
-        f"({interval_text(gained(best.gain, frontier), outcome=objective(frontier))}){if_so and ','}{if_so}."
+        f"instead of {now} ({gain_text(best.gain, frontier)}){if_so and ','}{if_so}."
     )
 
 
@@ -368,7 +371,7 @@ def _no_gain(frontier: Frontier) -> str:
     if not judged:
         return "No plan is better than the current policy."
     most = max(judged, key=lambda gain: gain.estimate)
-    change = interval_text(gained(most, frontier), outcome=objective(frontier))
+    change = gain_text(most, frontier)
     sought = len(frontier.plans) - 1
     plans = "the estimate for the only plan" if sought == 1 else f"the best estimate of {sought} plans"
     return f"Not known: {plans} is {change}, for {frontier.aim}."

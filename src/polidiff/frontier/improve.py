@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from polidiff._version import versions
-from polidiff.explanation.plan_text import gained, objective
-from polidiff.explanation.words import interval_text, rule_text
+from polidiff.explanation.plan_text import gain_text
+from polidiff.explanation.words import rule_text
 from polidiff.frontier.region_plans import solve_regions
 from polidiff.frontier.rule_plans.improve import improve_with_rules
 from polidiff.frontier.rule_plans.moves import actions_only
@@ -67,8 +67,7 @@ def _chosen(plan: Plan, frontier: Frontier, world: World) -> Plan:
     """A plan from a log, which says which rows chose it: they would flatter it."""
     if not plan.patch.changing:
         return plan
-    gain = None if plan.gain is None else gained(plan.gain, frontier)
-    judged = "" if gain is None else f"{frontier.objective} {interval_text(gain, outcome=objective(frontier))}"
+    judged = "" if plan.gain is None else f"{frontier.objective} {gain_text(plan.gain, frontier)}"
     patch = replace(plan.patch, chosen_on=getattr(world, "fingerprint", ""), judged=judged)
     return replace(plan, patch=patch, policy=replace(plan.policy, patch=patch))
 
@@ -111,9 +110,7 @@ def _promised(frontier: Frontier) -> str | None:
     slack = abs(plan.gain.estimate) * TOLD_APART
     if plan.gain.low - slack <= gain <= plan.gain.high + slack:
         return None
-    promised, judged = (
-        interval_text(gained(one, frontier), outcome=objective(frontier)) for one in (Interval.exactly(gain), plan.gain)
-    )
+    promised, judged = (gain_text(one, frontier) for one in (Interval.exactly(gain), plan.gain))
     return f"the table that chose the plans promises {promised} for the largest of them, where it is {judged}"
 
 
