@@ -16,12 +16,11 @@ from polidiff.errors import UnboundedReturnError
 from polidiff.frontier import solve
 from polidiff.frontier.branch import Proof
 from polidiff.frontier.local_search import changed_states
-from polidiff.frontier.policy_walk import PolicyWalk
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort, solve_budgets, solve_frontier
 from polidiff.frontier.staircase import Growing, empty_archive, new_archive
 from polidiff.frontier.states import solve_states
-from polidiff.frontier.visits import points_of
+from polidiff.frontier.visits import PolicyWalk, points_of
 from polidiff.frontier.walk_kernels import rule_out
 from polidiff.progress import Clock, listening
 

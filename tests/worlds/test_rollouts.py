@@ -146,7 +146,7 @@ def test_a_reset_of_the_wrong_length_is_refused():
         def reset(self, count, rng):
             return np.zeros((count - 1, 1))
 
-    with pytest.raises(InvalidWorldError, match=r"reset\(10, rng\) must return 10 states; it returned 9"):
+    with pytest.raises(InvalidWorldError, match=r"reset\(1, rng\) must return 1 state; got 0"):
         evaluate(Simulator(Short()), up, episodes=10)
 
 

@@ -29,9 +29,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.policy_walk import PolicyWalk, Vertex
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.staircase import Archive, Growing, Steps
+from polidiff.frontier.visits import PolicyWalk, Vertex
 from polidiff.progress import Clock, report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 

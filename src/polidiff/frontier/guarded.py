@@ -20,12 +20,11 @@ from scipy import sparse
 from polidiff.errors import InfeasibleError
 from polidiff.frontier.branch import Node, Proof, Search, branch_and_bound
 from polidiff.frontier.hull import Hull, parametric_hull
-from polidiff.frontier.local_search import local_search, neighbours
-from polidiff.frontier.policy_walk import Vertex
+from polidiff.frontier.local_search import local_search
 from polidiff.frontier.problem import GUARD_TOLERANCE, FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, certified, span_of, with_fewest_states
 from polidiff.frontier.staircase import Archive, empty_archive
-from polidiff.frontier.visits import points_of
+from polidiff.frontier.visits import Vertex, neighbours, points_of
 from polidiff.optimize import GrowingProgram, Limits, Program, Solution, solve
 from polidiff.progress import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.policy_walk import PolicyWalk
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.visits import check_settled
+from polidiff.frontier.visits import PolicyWalk, check_settled
 from polidiff.progress import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 

@@ -1,75 +1,23 @@
-r"""Pareto local search: from every plan found, all plans that differ in one decision.
+"""Pareto local search: from every plan found, all plans that differ in one decision.
 
-Switching state s to action a changes both objectives in closed form,
-
-.. math:: J' = J + \frac{x(s)\, A(s,a)}{1 - (P_{s,a} - P_{s,\pi(s)}) N_{\cdot s}}
-
-so one factorisation prices every neighbour of a plan. On random tables this finds nearly all of the exact frontier;
-branch and bound then supplies the proof.
+One factorisation prices every neighbour of a plan (`visits.neighbours`). On random tables this finds nearly all of the
+exact frontier; branch and bound then supplies the proof.
 
 Of plans with the same changes and return, `fewest_states` takes the one that changes fewest states.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from polidiff.frontier.problem import EXIT, EXITS, FrontierProblem
+from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.staircase import Archive
-from polidiff.frontier.visits import fundamental
+from polidiff.frontier.visits import fundamental, neighbours
 from polidiff.progress import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BATCH_NUMBERS = 2_000_000  # numbers held at once in the expected visits of a batch
 WORK = 20_000_000_000  # plans times states cubed up to which ties are looked for
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbours:
-    """Some plans, and all plans one decision away from them."""
-
-    own_changes: FloatArray  # (b,)
-    own_returns: FloatArray  # (b,)
-    own_valid: BoolArray  # (b,) the plan itself keeps the guards and leaves through no exit
-    changes: FloatArray  # (b, pairs)
-    returns: FloatArray  # (b, pairs)
-    valid: BoolArray  # (b, pairs) the decision differs, is reached, the plan still ends and keeps the guards
-
-
-def neighbours(problem: FrontierProblem, choices: IntArray, inverse: FloatArray | None = None) -> Neighbours:
-    """Changes and return of policies (b, S) and of every one-decision neighbour; `inverse` (b, S, S) if at hand."""
-    inverse = fundamental(problem, choices) if inverse is None else inverse
-    visits = problem.initial @ inverse
-    exits = (problem.action == EXIT).astype(np.float64)
-    weights = np.concatenate([np.stack([problem.cost, problem.reward, exits]), problem.guards])
-    values = (inverse @ weights[:, choices].transpose(1, 2, 0)).transpose(2, 0, 1)
-    ahead = (problem.transitions @ values.reshape(-1, problem.n_states).T).T.reshape(len(weights), len(choices), -1)
-    advantage = weights[:, None, :] + ahead - values[:, :, problem.state]
-    left = 1.0 - returns_to_self(problem, inverse)
-    left += np.take_along_axis(1.0 - left, choices, axis=1)[:, problem.state]
-    reached = visits[:, problem.state]
-    valid = (left > 1e-9) & (reached > 1e-12) & (choices[:, problem.state] != np.arange(problem.n_pairs))
-    valid &= problem.action != EXIT
-    factor = np.where(valid, reached / np.where(valid, left, 1.0), 0.0)
-    own = np.einsum("kbs,s->kb", values, problem.initial)
-    points = own[:, :, None] + factor * advantage
-    kept = problem.keeps_guards(points[3:]) & (points[2] < EXITS)
-    own_valid = problem.keeps_guards(own[3:]) & (own[2] < EXITS)
-    return Neighbours(own[0], own[1], own_valid, points[0], points[1], valid & kept)
-
-
-def returns_to_self(problem: FrontierProblem, inverse: FloatArray) -> FloatArray:
-    """(b, pairs) expected later visits of the state that a pair leaves, :math:`P_{s,a} N_{·s}`."""
-    moves = problem.transitions
-    starts = np.repeat(problem.state, np.diff(moves.indptr))
-    terms = inverse[:, moves.indices, starts] * moves.data
-    total = np.zeros((len(inverse), problem.n_pairs))
-    filled = np.flatnonzero(np.diff(moves.indptr))
-    if filled.size:
-        total[:, filled] = np.add.reduceat(terms, moves.indptr[filled], axis=1)
-    return total
 
 
 def local_search(

@@ -29,9 +29,8 @@ from scipy import sparse
 
 from polidiff.errors import UnboundedReturnError
 from polidiff.evaluation.exact import solver
-from polidiff.frontier.policy_walk import unbounded_message
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.visits import MOST_ROUNDS, check_settled
+from polidiff.frontier.visits import MOST_ROUNDS, check_settled, unbounded_message
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
 TIGHT = 1e-11  # largest move, relative to what one decision weighs, of an evaluation that is believed

@@ -24,11 +24,19 @@ import numpy as np
 from polidiff.errors import InfeasibleError
 from polidiff.frontier.guarded import best_reached
 from polidiff.frontier.hull import Hull, parametric_hull
-from polidiff.frontier.local_search import Neighbours, neighbours
 from polidiff.frontier.problem import EXIT, FrontierProblem, Widened, made_to_end, widen
 from polidiff.frontier.solve import Effort, Solved, span_of
 from polidiff.frontier.staircase import Steps, empty_archive
-from polidiff.frontier.visits import fundamental, max_visits, optimal_values, pair_values, points_of, solved_values
+from polidiff.frontier.visits import (
+    Neighbours,
+    fundamental,
+    max_visits,
+    neighbours,
+    optimal_values,
+    pair_values,
+    points_of,
+    solved_values,
+)
 from polidiff.progress import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 

@@ -31,8 +31,6 @@ from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.hull import Hull, OutOfTimeError
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.ledger import Adoption, Curve, Naming, between, make_ledger
-from polidiff.frontier.local_search import neighbours
-from polidiff.frontier.policy_walk import PolicyWalk
 from polidiff.frontier.problem import FrontierProblem, contracted
 from polidiff.frontier.setting import (
     Evaluated,
@@ -44,7 +42,16 @@ from polidiff.frontier.setting import (
 )
 from polidiff.frontier.solve import Effort, Solved, solve_frontier
 from polidiff.frontier.states import solve_states
-from polidiff.frontier.visits import STRICT, fundamental, greedy_switches, pair_values, points_of, solved_values
+from polidiff.frontier.visits import (
+    STRICT,
+    PolicyWalk,
+    fundamental,
+    greedy_switches,
+    neighbours,
+    pair_values,
+    points_of,
+    solved_values,
+)
 from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, one_hot
 from polidiff.progress import Clock

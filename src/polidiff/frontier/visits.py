@@ -1,20 +1,33 @@
-r"""Many policies of one problem at once: visits, values, and what switching a few decisions does to them.
+r"""Policies of one problem: visits, values, and what switching decisions does to them without a new factorisation.
 
 .. math:: N = (I - P_\pi)^{-1}, \qquad x = p_0^\top N, \qquad V = N\, w_\pi
 
-With :math:`K` the switched states and :math:`D` the change of their rows of :math:`P`,
+*A few switches at once* cost a small system (Sherman, Morrison and Woodbury). With :math:`K` the switched states and
+:math:`D` the change of their rows of :math:`P`,
 
 .. math:: x'_K = (I - D N_{\cdot K})^{-\top} x_K, \qquad x' = x + x'_K D N
 
-so that a few switches cost a small system, not a new factorisation (Sherman, Morrison and Woodbury).
+*Every single switch*, of state s to action a, changes all that is summed up in closed form:
+
+.. math:: J' = J + \frac{x(s)\, A(s,a)}{1 - d^\top N_{\cdot s}}, \qquad d = P_{s,a} - P_{s,\pi(s)}
+
+*One switch after the other* (`PolicyWalk`) keeps the expected visits up to date. A switch that gains strictly can make
+a policy stay for ever only in a loop of positive gain, so that is what the error names.
+
+.. math:: N' = N + \frac{N_{\cdot s}\,(d^\top N)}{1 - d^\top N_{\cdot s}}
 """
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from polidiff.frontier.problem import FrontierProblem
+import numpy as np
+from scipy import sparse
+
+from polidiff.errors import UnboundedReturnError
+from polidiff.frontier.problem import EXIT, EXITS, FrontierProblem
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.worlds.checks import closed_loop
 
 MOST_ROUNDS = 2_000  # of policy iteration, which takes a few dozen where numbers are sound
 STRICT = 1e-10  # advantage, relative to the values, above which a switch counts as a gain
@@ -43,6 +56,52 @@ def points_of(problem: FrontierProblem, choices: IntArray) -> FloatArray:
     """(2 + guards, b) changes, return and guarded outcomes of policies (b, S) that all end from everywhere."""
     visits = policy_visits(problem.dense[choices], problem.initial)
     return np.stack([(visits * w[choices]).sum(axis=1) for w in (problem.cost, problem.reward, *problem.guards)])
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Some plans, and all plans one decision away from them."""
+
+    own_changes: FloatArray  # (b,)
+    own_returns: FloatArray  # (b,)
+    own_valid: BoolArray  # (b,) the plan itself keeps the guards and leaves through no exit
+    changes: FloatArray  # (b, pairs)
+    returns: FloatArray  # (b, pairs)
+    valid: BoolArray  # (b, pairs) the decision differs, is reached, the plan still ends and keeps the guards
+
+
+def neighbours(problem: FrontierProblem, choices: IntArray, inverse: FloatArray | None = None) -> Neighbours:
+    """Changes and return of policies (b, S) and of every one-decision neighbour; `inverse` (b, S, S) if at hand."""
+    inverse = fundamental(problem, choices) if inverse is None else inverse
+    visits = problem.initial @ inverse
+    exits = (problem.action == EXIT).astype(np.float64)
+    weights = np.concatenate([np.stack([problem.cost, problem.reward, exits]), problem.guards])
+    values = (inverse @ weights[:, choices].transpose(1, 2, 0)).transpose(2, 0, 1)
+    ahead = (problem.transitions @ values.reshape(-1, problem.n_states).T).T.reshape(len(weights), len(choices), -1)
+    advantage = weights[:, None, :] + ahead - values[:, :, problem.state]
+    left = 1.0 - returns_to_self(problem, inverse)
+    left += np.take_along_axis(1.0 - left, choices, axis=1)[:, problem.state]
+    reached = visits[:, problem.state]
+    valid = (left > 1e-9) & (reached > 1e-12) & (choices[:, problem.state] != np.arange(problem.n_pairs))
+    valid &= problem.action != EXIT
+    factor = np.where(valid, reached / np.where(valid, left, 1.0), 0.0)
+    own = np.einsum("kbs,s->kb", values, problem.initial)
+    points = own[:, :, None] + factor * advantage
+    kept = problem.keeps_guards(points[3:]) & (points[2] < EXITS)
+    own_valid = problem.keeps_guards(own[3:]) & (own[2] < EXITS)
+    return Neighbours(own[0], own[1], own_valid, points[0], points[1], valid & kept)
+
+
+def returns_to_self(problem: FrontierProblem, inverse: FloatArray) -> FloatArray:
+    """(b, pairs) expected later visits of the state that a pair leaves, :math:`P_{s,a} N_{·s}`."""
+    moves = problem.transitions
+    starts = np.repeat(problem.state, np.diff(moves.indptr))
+    terms = inverse[:, moves.indices, starts] * moves.data
+    total = np.zeros((len(inverse), problem.n_pairs))
+    filled = np.flatnonzero(np.diff(moves.indptr))
+    if filled.size:
+        total[:, filled] = np.add.reduceat(terms, moves.indptr[filled], axis=1)
+    return total
 
 
 def pair_values(problem: FrontierProblem, weights: FloatArray, values: FloatArray) -> FloatArray:
@@ -119,3 +178,106 @@ def max_visits(problem: FrontierProblem) -> FloatArray:
         start = np.repeat(problem.first[:-1][None], len(targets), axis=0)
         most[targets] = optimal_values(problem, visited, start) @ problem.initial
     return most
+
+
+REFRESH = 300  # switches between two fresh factorisations
+FAR = 0.4  # share of the states from which a policy is factorised rather than walked to
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Vertex:
+    """A policy that a walk has met."""
+
+    changes: float
+    returns: float
+    choice: IntArray  # (S,)
+
+
+class PolicyWalk:
+    """A policy that ends from every state, its expected visits, and its changes and return from each state on."""
+
+    def __init__(self, problem: FrontierProblem, choice: IntArray) -> None:
+        moves = problem.transitions.tocsr()
+        self.rows = (moves.indptr.astype(np.int64), moves.indices.astype(np.int64), moves.data.astype(np.float64))
+        self.weights = np.ascontiguousarray(np.stack([problem.cost, problem.reward], axis=1))
+        self.problem, self.choice, self.switches = problem, choice.astype(np.int64), 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Factorise afresh."""
+        self.inverse = np.ascontiguousarray(fundamental(self.problem, self.choice[None])[0])
+        self.values = np.ascontiguousarray(self.inverse @ self.weights[self.choice])
+        self.arrays = (self.inverse, self.values, self.weights)
+        self.stale = 0
+
+    def point(self) -> FloatArray:
+        """Expected changes and return, (2,)."""
+        return np.asarray(self.problem.initial @ self.values)
+
+    def vertex(self) -> Vertex:
+        """Where the walk is."""
+        changes, returns = self.point()
+        return Vertex(float(changes), float(returns), self.choice.copy())
+
+    def advantages(self) -> FloatArray:
+        """(pairs, 2) advantage in changes and in return of every pair."""
+        ahead = self.problem.transitions @ self.values
+        return np.asarray(self.weights + ahead - self.values[self.problem.state])
+
+    def switch(self, pair: int) -> None:
+        """Take a pair from now on; an error names the loop if the policy would then never end."""
+        choice = self.choice.copy()
+        choice[self.problem.state[pair]] = pair
+        if not self.goto(choice):
+            raise UnboundedReturnError(unbounded_message(self.problem, choice))
+
+    def goto(self, choice: IntArray) -> bool:
+        """Take all decisions of a policy; False, with the walk anywhere, if it never ends."""
+        from polidiff.frontier.walk_kernels import follow
+
+        most = max(1, min(int(FAR * len(choice)), REFRESH - self.stale))
+        made = follow(self.arrays, self.rows, self.choice, choice, most)
+        self._count(max(made, 0))
+        if made < 0:
+            ends = self.problem.ends(choice)
+            self.choice = choice.copy() if ends else self.choice
+            self.refresh()
+            return ends
+        return True
+
+    def step(self, active: BoolArray, side: int, *, price: float = 0.0, most: int = 1) -> bool:
+        """On to the next vertex with more changes (side 1) or fewer (−1), or nearer to the best at a price (0).
+
+        False where there is none. A switch that gains and never ends is part of a loop that pays for ever.
+        """
+        from polidiff.frontier.walk_kernels import advance
+
+        state = self.problem.state
+        made, blocked = advance(self.arrays, self.rows, state, self.choice, active, side, price, most)
+        self._count(made)
+        if blocked >= 0:
+            self.choice[state[blocked]] = blocked
+            if not self.problem.ends(self.choice):
+                raise UnboundedReturnError(unbounded_message(self.problem, self.choice))
+        if blocked >= 0 or self.stale >= REFRESH:
+            self.refresh()
+        return bool(made or blocked >= 0)
+
+    def _count(self, switches: int) -> None:
+        self.stale += switches
+        self.switches += switches
+
+    def optimise(self, active: BoolArray, price: float) -> None:
+        """The best policy over the active pairs at a price."""
+        while self.step(active, 0, price=price, most=REFRESH):
+            pass
+
+
+def unbounded_message(problem: FrontierProblem, choice: IntArray) -> str:
+    """Names the loop that a policy never leaves."""
+    loop = closed_loop(sparse.csr_array(problem.links[choice]), ~problem.leaks[choice])
+    shown = ", ".join(f"state {problem.names[s]} (action {problem.action[choice[s]]})" for s in loop[:5])
+    return (
+        f"the return is unbounded: the loop {shown}{', …' if len(loop) > 5 else ''} pays for ever. Hint: give a "
+        "discount below 1 or a horizon, or forbid the loop with allowed= or candidates="
+    )

@@ -1,4 +1,4 @@
-"""Compiled loops of walks from policy to policy (`policy_walk.py`) and of the search along edges (`branch.py`).
+"""Compiled loops of walks from policy to policy (`visits.py`) and of the search along edges (`branch.py`).
 
 Pairs lead where their `rows` say: where each one's transitions begin (pairs + 1,), the states they lead to, and with
 which chance. A policy at hand is a `Walk`: its expected visits (S, S), and its changes and return from each state on

@@ -15,6 +15,7 @@ import numpy as np
 
 from polidiff.errors import InvalidWorldError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.numbers import counted
 from polidiff.worlds.tabular import TabularMDP
 
 W = TypeVar("W")
@@ -91,7 +92,7 @@ class ModelStepper(_SideBySide[Model]):
         """`count` episodes at their start."""
         states = np.array(model.reset(count, np.random.default_rng((*seed, 0))))
         if len(states) != count:
-            raise InvalidWorldError(f"reset({count}, rng) must return {count} states; it returned {len(states)}")
+            raise InvalidWorldError(f"reset({count}, rng) must return {counted(count, 'state')}; got {len(states)}")
         return cls(model, states, seed)
 
     def step(self, actions: IntArray, running: IntArray) -> Step:
