@@ -34,7 +34,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.rows import keep_row
 from polidiff import Simulator, as_policy, load
-from polidiff.divergence import Divergence, DivergenceOptions, find_divergence
+from polidiff.divergence import Divergence, find_divergence
+from polidiff.options import ExplainOptions
 from polidiff.records.explanation import Explanation
 from polidiff.records.rule import first_match
 from polidiff.regions.describe import (
@@ -163,14 +164,14 @@ def _row(name: str, one: Driver, other: Driver, starts: int) -> dict[str, Any]:
     networks = [_shown(world, driver, starts) for driver in (one, other)]
     answered = _answered(name, networks)
     world, *policies = compared(world, *networks, seed=0)[:3]
-    begin, options = time.process_time(), DivergenceOptions(starts=starts)
+    begin, options = time.process_time(), ExplainOptions(starts=starts)
     if name.startswith(ROADS):
-        options = DivergenceOptions(starts=starts, max_steps=DRIVEN)
-    seen = find_divergence(world, *policies, options, seed=0)
+        options = ExplainOptions(starts=starts, max_steps=DRIVEN)
+    seen = find_divergence(world, *policies, options)
     found = time.process_time() - begin
     described = describe(seen, world.actions, world.feature_names, has_features=True)
     spent = time.process_time() - begin
-    fresh = find_divergence(world, *policies, replace(options, max_splits=0), seed=1)
+    fresh = find_divergence(world, *policies, replace(options, max_splits=0, seed=1))
     return {
         "environment": name,
         "features": seen.features.shape[1],

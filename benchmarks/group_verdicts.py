@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from polidiff import Outcome, Simulator
-from polidiff.divergence import DivergenceOptions, find_divergence
+from polidiff.divergence import find_divergence
 from polidiff.evaluation.comparison import Achieved
 from polidiff.evaluation.simulator import compare, paired_outcomes
 from polidiff.evaluation.verdicts import rare_events
@@ -110,7 +110,7 @@ def _row(name: str, episodes: int, repetitions: int) -> dict[str, Any]:
     world = Simulator(case.model, outcomes=case.outcomes)
     policies = [lambda states, a=a: np.full(len(states), a) for a in (0, 1)]
     comparison = compare(world, *policies)
-    parted = find_divergence(world, comparison.current, comparison.proposed, DivergenceOptions(starts=200), seed=0)
+    parted = find_divergence(world, comparison.current, comparison.proposed, ExplainOptions(starts=200))
     rules = describe(parted, world.actions, world.feature_names, has_features=True).rules
     runs = [_judged(case, comparison, rules, episodes, seed) for seed in range(1, repetitions + 1)]
     means = {key: float(np.mean([one[key] for one in runs])) for key in runs[0]}

@@ -137,8 +137,9 @@ def _own_time(number: int) -> tuple[int, float]:
 def _jobs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
     from benchmarks.scale.scaling import SlowWalk, _acting
     from polidiff import Simulator, as_policy
-    from polidiff.divergence import DivergenceOptions, find_divergence
+    from polidiff.divergence import find_divergence
     from polidiff.domains import navigation
+    from polidiff.options import ExplainOptions
     from polidiff.worlds.rollouts import roll_out
 
     world = navigation.world()
@@ -146,17 +147,17 @@ def _jobs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
     starts, episodes = (2_000, 20_000) if small else (16_000, 1_000_000)
 
     def split(starts: int) -> Any:
-        options = DivergenceOptions(starts=starts, max_steps=10_000 if small else 1_000 * starts)
-        return find_divergence(world, *policies, options, seed=0)
+        options = ExplainOptions(starts=starts, max_steps=10_000 if small else 1_000 * starts)
+        return find_divergence(world, *policies, options)
 
     slow = Simulator(partial(SlowWalk, 2 if small else 8), horizon=8)
     acts = [as_policy(partial(_acting, from_=k), n_actions=2) for k in (0.0, 0.5)]
-    few = DivergenceOptions(starts=50 if small else 100)
+    few = ExplainOptions(starts=50 if small else 100)
     return {
         "roll-outs of an environment, 1 ms a step": lambda: roll_out(
             slow, acts[0], episodes=600 if small else 1024, seed=(0,)
         ),
-        "splitting roll-outs of an environment, 1 ms a step": lambda: find_divergence(slow, *acts, few, seed=0),
+        "splitting roll-outs of an environment, 1 ms a step": lambda: find_divergence(slow, *acts, few),
         "roll-outs of a model": lambda: roll_out(world, policies[0], episodes=episodes, seed=(3,)),
         "roll-outs of a model, ten times as many": lambda: roll_out(
             world, policies[0], episodes=10 * episodes, seed=(3,)

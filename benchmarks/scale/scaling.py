@@ -45,20 +45,21 @@ class SlowWalk(gymnasium.Env[Any, Any]):
 def strong_scaling(episodes: int, length: int, starts: int) -> dict[str, Any]:
     """Roll-outs and the splitting roll-outs that look for divergence, with steps that are busy and steps that sleep."""
     from polidiff import Simulator, as_policy
-    from polidiff.divergence import DivergenceOptions, find_divergence
+    from polidiff.divergence import find_divergence
+    from polidiff.options import ExplainOptions
     from polidiff.worlds.rollouts import roll_out
 
     found = {}
     for busy in (True, False):
         world = Simulator(partial(SlowWalk, length, busy=busy), horizon=length)
         policies = [as_policy(partial(_acting, from_=k), n_actions=2) for k in (0.0, 0.5)]
-        options = DivergenceOptions(starts=starts)
+        options = ExplainOptions(starts=starts)
 
         def roll(world: Any = world, policies: Any = policies) -> bytes:
             return roll_out(world, policies[0], episodes=episodes, seed=(0,)).totals.tobytes()
 
         def split(world: Any = world, policies: Any = policies, options: Any = options) -> bytes:
-            return find_divergence(world, *policies, options, seed=0).states.tobytes()
+            return find_divergence(world, *policies, options).states.tobytes()
 
         kind = "busy" if busy else "asleep"
         found[f"roll-outs, {kind}"] = {

@@ -197,19 +197,6 @@ def study_section(verb: type[Options]) -> dict[str, Kind]:
 
 
 @dataclass(frozen=True)
-class DivergenceOptions:
-    """What counts as different, and how much work may go into finding out."""
-
-    policy_tolerance: float = 0.1
-    transition_tolerance: float = 0.1
-    most_probable_only: bool = False  # the paper's rule: compare most probable next states, ignore outcomes
-    max_splits: int = 2
-    max_steps: int = 1_000_000
-    starts: int | None = None  # episodes of each policy to begin with
-    unsure: BoolArray | None = None  # (S,) of a table: where another action counts, though nothing is seen to follow
-
-
-@dataclass(frozen=True)
 class ExplainOptions(Options):
     """How `explain` looks for the difference and tells it."""
 
@@ -234,18 +221,6 @@ class ExplainOptions(Options):
         metavar="NAME",
     )
     evaluation: Estimator | None = option(None, TEXT, JUDGED_BY, choices=ESTIMATORS, limit=ESTIMATES, metavar="NAME")
-
-    @property
-    def divergence(self) -> DivergenceOptions:
-        """The part of them that finds where the policies part."""
-        return DivergenceOptions(
-            self.policy_tolerance,
-            self.transition_tolerance,
-            self.style == "paper",
-            self.max_splits,
-            self.max_steps,
-            self.starts,
-        )
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,23 @@ import numpy as np
 import pytest
 
 from polidiff import Outcome, Simulator, TabularMDP, parallel
-from polidiff.divergence import DivergenceOptions, find_divergence, simulator
+from polidiff.divergence import find_divergence, simulator
 from polidiff.divergence.next_state_test import MOST_REPLAYED
 from polidiff.domains import chain, navigation
+from polidiff.options import ExplainOptions
 from polidiff.policies import as_policy, one_hot
 from polidiff.records.explanation import IDLE
 
 
 def in_table(world, current, proposed, **options):
     return find_divergence(
-        world, one_hot(current, world.n_actions), one_hot(proposed, world.n_actions), DivergenceOptions(**options)
+        world, one_hot(current, world.n_actions), one_hot(proposed, world.n_actions), ExplainOptions(**options)
     )
 
 
 def in_navigation(proposed, **options):
     policies = [as_policy(p, n_actions=3) for p in (navigation.current, proposed)]
-    return find_divergence(navigation.world(), *policies, DivergenceOptions(**options), seed=0)
+    return find_divergence(navigation.world(), *policies, ExplainOptions(**options))
 
 
 def fork(**outcomes):
@@ -59,7 +60,7 @@ class Alternating:
 
 def test_played_decisions_that_change_nothing_are_a_share_of_those_that_change():
     always, never = (as_policy(f"always:{a}", actions=["0", "1"]) for a in (1, 0))
-    found = find_divergence(Simulator(Alternating()), never, always, DivergenceOptions())
+    found = find_divergence(Simulator(Alternating()), never, always, ExplainOptions())
     assert found.facts[IDLE] == pytest.approx(0.5)
     assert IDLE not in in_table(fork(), np.array([0, 0]), np.array([0, 0])).facts
 
@@ -67,7 +68,7 @@ def test_played_decisions_that_change_nothing_are_a_share_of_those_that_change()
 def test_an_outcome_that_differs_at_once_makes_a_state_diverge_except_in_the_papers_rule():
     world = fork(outcomes=[Outcome("dose", np.array([[0.0, 1.0], [0.0, 0.0]]))])
     assert in_table(world, np.array([0, 0]), np.array([1, 0])).diverging.any()
-    assert not in_table(world, np.array([0, 0]), np.array([1, 0]), most_probable_only=True).diverging.any()
+    assert not in_table(world, np.array([0, 0]), np.array([1, 0]), style="paper").diverging.any()
 
 
 def test_the_papers_rule_is_blind_where_next_states_are_equally_likely():
@@ -78,14 +79,14 @@ def test_the_papers_rule_is_blind_where_next_states_are_equally_likely():
     moves[1:4, :, 4] = 1.0
     world = TabularMDP(moves, np.zeros((5, 2)), np.eye(5)[0], absorbing=[4])
     one = np.array([1, 0, 0, 0, 0])
-    assert not in_table(world, 0 * one, one, most_probable_only=True).diverging.any()
+    assert not in_table(world, 0 * one, one, style="paper").diverging.any()
     assert in_table(world, 0 * one, one).states[in_table(world, 0 * one, one).diverging].tolist() == [0]
 
 
 def test_ties_go_to_the_current_action():
     world = chain.world()
     tied = np.full((12, 2), 0.5)
-    found = find_divergence(world, one_hot(chain.proposed(), 2), tied, DivergenceOptions(policy_tolerance=0.6))
+    found = find_divergence(world, one_hot(chain.proposed(), 2), tied, ExplainOptions(policy_tolerance=0.6))
     assert (found.current == found.proposed).all()
 
 
@@ -131,7 +132,7 @@ def test_the_work_is_bounded_and_the_sampled_share_is_told():
     world = Simulator(Endless())
     policies = [as_policy(lambda s, a=a: np.full(len(s), a), n_actions=2) for a in (0, 1)]
     limit = 200_000
-    found = find_divergence(world, *policies, DivergenceOptions(max_steps=limit, starts=50), seed=0)
+    found = find_divergence(world, *policies, ExplainOptions(max_steps=limit, starts=50))
     assert 0 < found.facts["share of splits followed"] < 1
     assert len(found.states) <= 2 * limit
 
@@ -167,7 +168,7 @@ def test_playing_episodes_again_is_bounded_and_the_share_of_comparisons_is_told(
             return np.array([self.x]), 0.0, False, False, {}
 
     policies = [as_policy(lambda rows, a=a: np.full(len(rows), a), n_actions=2) for a in (0, 1)]
-    found = find_divergence(Simulator(Long, horizon=400), *policies, DivergenceOptions(starts=4, max_splits=0), seed=0)
+    found = find_divergence(Simulator(Long, horizon=400), *policies, ExplainOptions(starts=4, max_splits=0))
     assert found.facts["restore mode"] == "replay"
     assert 0 < found.facts["share of comparisons made"] < 0.5
     assert found.diverging.all()
@@ -190,10 +191,10 @@ def test_groups_of_starts_are_tasks_that_give_the_bytes_of_a_plain_loop(monkeypa
     monkeypatch.setattr(parallel, "SMALL_JOB", small)
     world = Simulator(Stroll(), horizon=40)
     policies = [as_policy(lambda s, k=k: (s[:, 0] > k).astype(int), n_actions=2) for k in (1.0, 2.0)]
-    options = DivergenceOptions(starts=2500, max_splits=2)
-    alone = find_divergence(world, *policies, options, seed=5)
+    options = ExplainOptions(starts=2500, max_splits=2, seed=5)
+    alone = find_divergence(world, *policies, options)
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        apart = find_divergence(world, *policies, options, seed=5)
+        apart = find_divergence(world, *policies, options)
     assert alone.facts == apart.facts
     for name in ("states", "label", "episode", "first", "weight", "judged", "current", "proposed"):
         assert getattr(alone, name).tobytes() == getattr(apart, name).tobytes()
@@ -207,8 +208,8 @@ def test_groups_share_the_steps_that_are_allowed(monkeypatch):
     monkeypatch.setattr(Simulator, "split_chunk", 20)
     policies = [as_policy(lambda s, a=a: np.full(len(s), a), n_actions=2) for a in (0, 1)]
     limit = 120_000
-    options = DivergenceOptions(max_steps=limit, starts=30)
-    found = find_divergence(Simulator(Endless()), *policies, options, seed=0)
+    options = ExplainOptions(max_steps=limit, starts=30)
+    found = find_divergence(Simulator(Endless()), *policies, options)
     met = np.bincount(found.episode // 20)
     assert 0 < found.facts["share of splits followed"] < 1
     assert met.sum() <= 2 * limit
@@ -245,7 +246,7 @@ def luck(*chances):
 )
 def test_a_probability_shift_counts_in_a_simulator_only_where_the_policies_lead_apart(current, proposed, differs):
     policies = [as_policy(luck(*chances), n_actions=3) for chances in (current, proposed)]
-    found = find_divergence(Simulator(Lanes()), *policies, DivergenceOptions(starts=20), seed=0)
+    found = find_divergence(Simulator(Lanes()), *policies, ExplainOptions(starts=20))
     assert found.diverging.all() if differs else not found.diverging.any()
 
 
@@ -255,12 +256,10 @@ def test_in_paper_style_splitting_roll_outs_take_the_most_probable_action():
 
     def cells_met(**options):
         policies = [as_policy(p, n_actions=3) for p in (mostly, navigation.current)]
-        met = find_divergence(
-            navigation.world(), *policies, DivergenceOptions(max_splits=0, starts=50, **options), seed=0
-        )
+        met = find_divergence(navigation.world(), *policies, ExplainOptions(max_splits=0, starts=50, **options))
         return {tuple(cell) for cell in np.floor(met.states * 10 + 1e-9).astype(int).tolist()}
 
-    walked = cells_met(most_probable_only=True)
+    walked = cells_met(style="paper")
     assert walked <= {(0, 0), (0, 1), *((x, 2) for x in range(10))}  # north to y = 0.2, then east
     assert walked < cells_met()  # luck leads elsewhere too
 
@@ -298,10 +297,10 @@ def test_a_simulator_compares_as_the_table_of_the_same_chances_does(one, other, 
     table = TabularMDP(moves, np.zeros((4, 2)), np.eye(4)[0], absorbing=[1, 2, 3])
     policies = [as_policy(lambda states, a=a: np.full(len(states), a), n_actions=2) for a in (0, 1)]
     for rule, expected in ((False, apart), (True, in_the_papers_rule)):
-        known = in_table(table, np.zeros(4, dtype=int), np.array([1, 0, 0, 0]), most_probable_only=rule)
+        known = in_table(table, np.zeros(4, dtype=int), np.array([1, 0, 0, 0]), style="paper" if rule else "plain")
         assert known.diverging.any() == expected
-        options = DivergenceOptions(starts=200, most_probable_only=rule)
-        share = find_divergence(Simulator(Rows([one, other])), *policies, options, seed=0).diverging.mean()
+        options = ExplainOptions(starts=200, style="paper" if rule else "plain")
+        share = find_divergence(Simulator(Rows([one, other])), *policies, options).diverging.mean()
         assert share > 0.8 if expected else share < 0.1  # eight draws meet a difference of 0.2 in 1 - 0.8 ** 8 = 0.83
 
 
@@ -317,7 +316,7 @@ def test_a_tie_of_the_current_policy_follows_the_proposed_action_in_a_table_and_
     table = TabularMDP(moves, np.zeros((4, 2)), np.eye(4)[0], absorbing=[1, 2, 3], **names)
     for world in (table, Simulator(Rows(chances), **names)):
         policies = [as_policy(luck(*pair), n_actions=2) for pair in (current, (0.0, 1.0))]
-        (swap,) = find_divergence(world, *policies, DivergenceOptions(starts=20), seed=0).swaps
+        (swap,) = find_divergence(world, *policies, ExplainOptions(starts=20)).swaps
         assert (swap.current, swap.proposed, swap.shift and swap.shift.current) == told
 
 
@@ -341,7 +340,7 @@ def test_comparisons_of_next_states_keep_to_the_steps_that_are_allowed():
 
     policies = [as_policy(lambda states, a=a: np.full(len(states), a), n_actions=2) for a in (0, 1)]
     world, most = Simulator(Same, horizon=10), 2_000
-    found = find_divergence(world, *policies, DivergenceOptions(max_steps=most, max_splits=0), seed=0)
+    found = find_divergence(world, *policies, ExplainOptions(max_steps=most, max_splits=0))
     assert 0 < found.facts["share of comparisons made"] < 1
     episodes = 2 * 100 * 10 + simulator.PROBE * 10  # of both policies, and what is played to foresee a cost
     trials = 50  # of ways to copy the environment

@@ -117,14 +117,15 @@ def test_a_narrated_error_lowers_the_quality_figures():
 
 
 def test_a_wrong_region_lowers_f1(explanation):
-    from polidiff.divergence import DivergenceOptions, find_divergence
+    from polidiff.divergence import find_divergence
+    from polidiff.options import ExplainOptions
     from polidiff.policies import as_policy
     from polidiff.regions import describe
     from polidiff.regions.describe import fidelity
 
     world = navigation.world()
     policies = [as_policy(p, n_actions=3) for p in (navigation.current, navigation.proposed_2)]
-    found = find_divergence(world, *policies, DivergenceOptions(starts=100), seed=0)
+    found = find_divergence(world, *policies, ExplainOptions(starts=100))
     described = describe(found, world.actions, world.feature_names, has_features=True)
     labels = np.array([*(r.label for r in described.regions), 0])
     told = labels[described.region_of(found.features)]

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from polidiff.options import DivergenceOptions
+from polidiff.options import ExplainOptions
 from polidiff.policies import PolicyLike, top_actions
 from polidiff.records.action import Action, Shift, Swap
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import IDLE
 from polidiff.worlds.protocol import World, by_kind
 
-__all__ = ["Divergence", "DivergenceOptions", "find_divergence"]
+__all__ = ["Divergence", "find_divergence"]
 
 
 MOSTLY = 0.9  # chance from which on an action stands for what a policy does
@@ -126,7 +126,16 @@ def labelled(
 
 @by_kind
 def find_divergence(
-    world: World, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int = 0
+    world: World,
+    current: PolicyLike,
+    proposed: PolicyLike,
+    options: ExplainOptions,
+    *,
+    unsure: BoolArray | None = None,
 ) -> Divergence:
-    """Where two policies part: in every state of a table, along roll-outs of a simulator, in every row of a log."""
+    """Where two policies part: in every state of a table, along roll-outs of a simulator, in every row of a log.
+
+    In states of a table that are `unsure` (S,) another action counts, though nothing is seen to follow. In paper style
+    most probable next states are compared, and outcomes ignored.
+    """
     raise NotImplementedError

@@ -1,19 +1,18 @@
-"""Diverging states of a log: in the model that it supports, or among its rows where states are features."""
+"""Diverging rows of a log whose states are features; one of labelled states is followed in the table it supports."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.divergence import MOSTLY, Divergence, decide, labelled, table
-from polidiff.evaluation.log import EstimatedComparison
+from polidiff.divergence import MOSTLY, Divergence, decide, labelled
 from polidiff.evaluation.logged.policies import as_log_policy, is_logs
 from polidiff.evaluation.logged.second_log import Reordered
 from polidiff.evaluation.scores.propensity import CHANCE
-from polidiff.options import DivergenceOptions
+from polidiff.options import ExplainOptions
 from polidiff.policies import PolicyLike
+from polidiff.records.arrays import BoolArray
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
@@ -22,22 +21,11 @@ ESTIMATED = 0.5  # as MOSTLY, of a policy that a second log estimates: near a bo
 
 
 def find_divergence(
-    log: Log, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int = 0
+    log: Log, current: PolicyLike, proposed: PolicyLike, options: ExplainOptions, *, unsure: BoolArray | None = None
 ) -> Divergence:
-    """Where the policies part; "log" as a policy stands for the one that wrote the log."""
-    if log.discrete:
-        followed = EstimatedComparison(log, (current, proposed), seed=seed)
-        asked = replace(options, unsure=followed.unsure(options.transition_tolerance))
-        return table.find_divergence(followed.place, followed.current, followed.proposed, asked)
-    return compare_rows(log, current, proposed, options, seed=seed)
-
-
-def compare_rows(
-    log: Log, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int
-) -> Divergence:
-    """Where the policies part among the logged rows that are held."""
+    """Where the policies part among the logged rows that are held; "log" stands for the policy that wrote them."""
     rows = log.rows
-    given = [as_log_policy(log, policy, seed=seed) for policy in (current, proposed)]
+    given = [as_log_policy(log, policy, seed=options.seed) for policy in (current, proposed)]
     old, new = (np.asarray(policy.probabilities(rows.states), dtype=np.float64) for policy in given)
     by_chance = CHANCE / np.sqrt(len(old)) if is_logs(current) else 0.0
     mostly = ESTIMATED if isinstance(given[1], Reordered) else MOSTLY

@@ -21,7 +21,7 @@ import numpy as np
 
 from polidiff.divergence import Decided, Divergence, decide, labelled
 from polidiff.divergence.next_state_test import NextStateTest
-from polidiff.options import DivergenceOptions
+from polidiff.options import ExplainOptions
 from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, PolicyLike, drawn_from
 from polidiff.policies.protocol import changed_decisions
@@ -87,12 +87,13 @@ class _Splitter:
         self,
         world: Simulator,
         policies: tuple[Policy, Policy],
-        options: DivergenceOptions,
+        options: ExplainOptions,
         seed: tuple[int, ...],
         share: float,
     ) -> None:
         self.world, self.policies, self.options, self.seed, self.share = world, policies, options, seed, share
-        outcomes = () if options.most_probable_only else world.outcomes
+        papers_rule = options.style == "paper"
+        outcomes = () if papers_rule else world.outcomes
         self.apart, self.shifted = (
             NextStateTest(
                 outcomes,
@@ -100,7 +101,7 @@ class _Splitter:
                 side_by_side=world.is_model,
                 max_steps=options.max_steps,
                 share=part,
-                most_probable_only=options.most_probable_only,
+                most_probable_only=papers_rule,
             )
             for part in (share, SHIFTS * share)
         )
@@ -143,7 +144,7 @@ class _Splitter:
             split = split[rng.random(len(split)) < share]
             if split.size:
                 children.append(self._split_off(branch, running, met, split))
-            if self.options.most_probable_only:  # Algorithm 1 performs the most probable action
+            if self.options.style == "paper":  # Algorithm 1 performs the most probable action
                 actions = met.proposed if follows else met.current
             else:
                 actions = drawn_from(chances[follows], partial(_luck, rng, len(states)))
@@ -189,13 +190,16 @@ def _joined(branches: list[_Branch]) -> list[_Branch]:
 
 
 def find_divergence(
-    world: Simulator, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int = 0
+    world: Simulator,
+    current: PolicyLike,
+    proposed: PolicyLike,
+    options: ExplainOptions,
+    *,
+    unsure: BoolArray | None = None,
 ) -> Divergence:
     """Compare two policies on the states that either reaches, alone or taking turns."""
-    policies = (
-        policy_in(world, current),
-        policy_in(world, proposed),
-    )
+    policies, seed = (policy_in(world, current), policy_in(world, proposed)), options.seed
+    options = replace(options, classifier=None)  # a learner of the user's is not sent to workers
     count = options.starts or (1000 if world.is_model else 100)
     cuts = range(0, count, world.split_chunk)
     sizes = [min(world.split_chunk, count - cut) for cut in cuts]
@@ -213,7 +217,7 @@ def find_divergence(
 def play_group(
     world: Simulator,
     policies: tuple[Policy, Policy],
-    options: DivergenceOptions,
+    options: ExplainOptions,
     count: int,
     portion: float,
     seed: tuple[int, ...],

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from polidiff.divergence import Divergence, decide, labelled
 from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor, policy_table
-from polidiff.options import DivergenceOptions
+from polidiff.options import ExplainOptions
 from polidiff.policies import PolicyLike, TablePolicy
 from polidiff.policies.protocol import changed_decisions
 from polidiff.records.arrays import BoolArray, FloatArray
@@ -26,13 +26,18 @@ IMMEDIATE = 1e-9
 
 
 def find_divergence(
-    world: TabularMDP, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int = 0
+    world: TabularMDP,
+    current: PolicyLike,
+    proposed: PolicyLike,
+    options: ExplainOptions,
+    *,
+    unsure: BoolArray | None = None,
 ) -> Divergence:
     """Compare two policies in every state that either can reach, alone or taking turns; no luck is needed."""
     by_chance = current.by_chance if isinstance(current, TablePolicy) else 0.0
     current, proposed = policy_table(world, current), policy_table(world, proposed)
     decided = decide(current, proposed, by_chance)
-    matters = _matters(world, current, proposed, options)
+    matters = _matters(world, current, proposed, options, unsure)
     visits = [ExactEvaluator(world, table).visits() for table in (current, proposed, (current + proposed) / 2)]
     reached = (visits[2] > 0) & ~world.absorbing
     differs = decided.differ(options.policy_tolerance) & matters & reached
@@ -42,7 +47,7 @@ def find_divergence(
         decided.take(keep),
         differs[keep],
         world.actions,
-        visits[1][keep] * changed_decisions(current[keep], proposed[keep]) if options.unsure is None else None,
+        visits[1][keep] * changed_decisions(current[keep], proposed[keep]) if unsure is None else None,
         states=keep,
         features=world.features_of(keep),
         weight=sum(shares) / 3,
@@ -53,15 +58,16 @@ def find_divergence(
     )
 
 
-def _matters(world: TabularMDP, current: FloatArray, proposed: FloatArray, options: DivergenceOptions) -> BoolArray:
+def _matters(
+    world: TabularMDP, current: FloatArray, proposed: FloatArray, options: ExplainOptions, unsure: BoolArray | None
+) -> BoolArray:
     moves_b, moves_e = world.policy_moves(current), world.policy_moves(proposed)
-    if options.most_probable_only:
+    if options.style == "paper":
         return _most_probable_differs(moves_b, moves_e, options.transition_tolerance)
     apart = np.asarray(abs(moves_b - moves_e).sum(axis=1)).ravel() / 2
     gains = outcome_tensor(world)
     at_once = np.abs(np.einsum("sa,sam->sm", current - proposed, gains)).max(axis=1) > IMMEDIATE
-    seen = (apart > options.transition_tolerance) | at_once
-    return np.asarray(seen if options.unsure is None else seen | options.unsure)
+    return np.asarray((apart > options.transition_tolerance) | at_once | (False if unsure is None else unsure))
 
 
 def _most_probable_differs(moves_b: sparse.csr_array, moves_e: sparse.csr_array, tolerance: float) -> BoolArray:

@@ -58,8 +58,8 @@ def methods_record(options: ExplainOptions, method: str, family: int, *, learns:
     return Methods(
         style=options.style,
         level=options.level,
-        policy_tolerance=options.divergence.policy_tolerance,
-        transition_tolerance=options.divergence.transition_tolerance,
+        policy_tolerance=options.policy_tolerance,
+        transition_tolerance=options.transition_tolerance,
         seed=options.seed,
         family=family,
         evaluation=method,
@@ -79,8 +79,8 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
     comparison = compare(world, current, proposed, seed=options.seed)
     check_estimator(options.evaluation, comparison.estimators)
     place = comparison.place
-    asked = replace(options.divergence, unsure=comparison.unsure(options.transition_tolerance))
-    divergence = find_divergence(place, *comparison.policies, asked, seed=options.seed)
+    unsure = comparison.unsure(options.transition_tolerance)
+    divergence = find_divergence(place, *comparison.policies, options, unsure=unsure)
     described = describe(
         divergence,
         world.actions,

@@ -18,13 +18,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from polidiff.divergence import DivergenceOptions
-from polidiff.divergence.log import compare_rows
+from polidiff.divergence import find_divergence
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, choose_and_judge
 from polidiff.evaluation.logged.policies import as_log_policy
-from polidiff.options import ImproveOptions
+from polidiff.options import ExplainOptions, ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.arrays import FloatArray, IntArray
@@ -194,7 +193,7 @@ def reduce_to_edits(log: Log, current: PolicyLike, candidates: Candidates, optio
     base = as_log_policy(log, current, seed=options.seed)
     listed = listed_candidates(candidates, "or leave them out: rules over the features are found without any")
     others = [as_log_policy(log, one) for one in listed]
-    parted = [compare_rows(log, base, candidate, DivergenceOptions(), seed=options.seed) for candidate in others]
+    parted = [find_divergence(log, base, candidate, ExplainOptions(seed=options.seed)) for candidate in others]
     states, spared = np.asarray(log.rows.states), rare_words(log, options.min_group)
     cells = parted_cells(parted, log, states, options.freeze, options.seed, spared)
     rules = [cell.rule for cell in sorted(cells.cells, key=lambda cell: -cell.depth)]

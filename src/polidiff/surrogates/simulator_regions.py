@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from polidiff.divergence import DivergenceOptions, find_divergence
-from polidiff.options import ImproveOptions
+from polidiff.divergence import find_divergence
+from polidiff.options import ExplainOptions, ImproveOptions
 from polidiff.policies import Policy, top_actions
 from polidiff.progress import track
 from polidiff.records.arrays import AnyArray, IntArray
@@ -93,7 +93,7 @@ def reduce_to_regions(
     world: Simulator, current: Policy, candidates: Sequence[Policy], options: ImproveOptions
 ) -> PlayedRegions:
     """The table over regions of the candidates."""
-    parted = [find_divergence(world, current, one, DivergenceOptions(), seed=options.seed) for one in candidates]
+    parted = [find_divergence(world, current, one, ExplainOptions(seed=options.seed)) for one in candidates]
     seen = np.concatenate([one.features for one in parted])
     cells = parted_cells(parted, world, seen, options.freeze, options.seed)
     effort = effort_for(world, current, time_limit=options.time_limit, seed=options.seed)
