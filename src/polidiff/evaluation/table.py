@@ -42,18 +42,16 @@ RELATIVE = 1e-11  # by how much of itself a value may be off, however short the 
 SMALL_TABLE = 40  # states up to which the moves are shown
 
 
-def evaluate(world: TabularMDP, policy: PolicyLike, options: EvaluateOptions | None = None) -> Evaluation:
+def evaluate(world: TabularMDP, policy: PolicyLike, options: EvaluateOptions) -> Evaluation:
     """Exact expected outcomes, overall and from every start; over the first `horizon` decisions if given."""
-    check_estimator(None if options is None else options.evaluation, ())
-    evaluator, horizon = exact_evaluator(world, policy), None if options is None else options.horizon
-    gains = outcome_tensor(world)
-    if horizon is None:
+    check_estimator(options.evaluation, ())
+    evaluator, gains, method = exact_evaluator(world, policy), outcome_tensor(world), "exact"
+    if options.horizon is None:
         evaluator.check_ends()
         values = evaluator.values(gains)
-        method = "exact"
     else:
-        values = finite_horizon_values(evaluator, gains, horizon)
-        method = f"exact, horizon {horizon}"
+        values = finite_horizon_values(evaluator, gains, options.horizon)
+        method += f", horizon {options.horizon}"
     starts = world.starts
     overall = world.initial[starts] @ values[starts]
     per_start = {
