@@ -173,22 +173,22 @@ def _unmet_events(grouped: GroupedStarts, *, parted: bool) -> tuple[Assumption, 
     return (*rare_events(samples), *rare_events(in_groups, RARE_IN_GROUPS))
 
 
-def judged_by_log(difference: Difference, told: Explanation) -> Explanation:
+def judged_by_log(difference: Difference, explanation: Explanation) -> Explanation:
     """The explanation with the log's own verdicts, where a model that a log supports has told it."""
-    everyone = len(told.sentences)
-    losing = [GroupRules(entry.rules) for entry in told.worse_off]
-    judged = _judged(difference, [*group_rules(told.sentences), EVERYONE, *losing])
+    everyone = len(explanation.sentences)
+    losing = [GroupRules(entry.rules) for entry in explanation.worse_off]
+    judged = _judged(difference, [*group_rules(explanation.sentences), EVERYONE, *losing])
     if judged is None:
-        return told
+        return explanation
     episodes = int(judged.episodes[everyone])
     return replace(
-        told,
-        sentences=tuple(rejudged(sentence, judged, k, episodes) for k, sentence in enumerate(told.sentences)),
+        explanation,
+        sentences=tuple(rejudged(sentence, judged, k, episodes) for k, sentence in enumerate(explanation.sentences)),
         verdicts=judged.verdicts[everyone],
-        worse_off=confirmed(told.worse_off, judged, everyone + 1),
+        worse_off=confirmed(explanation.worse_off, judged, everyone + 1),
         tails=(),
-        methods=replace(told.methods, family=judged.family, evaluation=judged.method),
-        warnings=(*told.warnings, *judged.warnings),
+        methods=replace(explanation.methods, family=judged.family, evaluation=judged.method),
+        warnings=(*explanation.warnings, *judged.warnings),
         assumptions=judged.assumptions,
     )
 
@@ -264,9 +264,9 @@ def _explanation(
     family: int,
     *,
     tails: tuple[Tail, ...] = (),
-    **told: Any,
+    **parts: Any,
 ) -> Explanation:
-    """The record: what is known of the difference, and what is `told` of it, by the names of the record's fields."""
+    """The record: what is known of the difference, and other parts by the names of the record's fields."""
     comparison, divergence, options = difference.comparison, difference.divergence, difference.options
     names = tuple(action.name for action in comparison.world.actions)
     return Explanation(
@@ -281,16 +281,16 @@ def _explanation(
         methods=methods_record(options, method, family, learns=comparison.world.has_features),
         graph=comparison.moves(),
         sample=sample_of(divergence, names, options.seed) if comparison.shows_episodes else (),
-        **told,
+        **parts,
     )
 
 
-def _words_counted(told: Explanation) -> Explanation:
+def _words_counted(explanation: Explanation) -> Explanation:
     """The record with the words of its sentences counted as they are printed."""
-    words = sum(len(sentence_text(told, sentence).split()) for sentence in told.sentences)
-    length = replace(told.quality.length, words=words)
-    forms = tuple(replace(form, length=length) if form.form == "polidiff" else form for form in told.quality.forms)
-    return replace(told, quality=replace(told.quality, length=length, forms=forms))
+    words = sum(len(sentence_text(explanation, sentence).split()) for sentence in explanation.sentences)
+    quality, length = explanation.quality, replace(explanation.quality.length, words=words)
+    forms = tuple(replace(form, length=length) if form.form == "polidiff" else form for form in quality.forms)
+    return replace(explanation, quality=replace(quality, length=length, forms=forms))
 
 
 def _pictures(difference: Difference, pairs: tuple[tuple[Trajectory, Trajectory], ...]) -> tuple[Picture, ...]:

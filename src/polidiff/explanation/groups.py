@@ -178,7 +178,7 @@ def _named_groups(journeys: Journeys, large: list[list[int]]) -> tuple[StartGrou
         return ()
     names = [tuple(dict.fromkeys(journeys.features[members, 0])) for members in grouped]
     rules = [GroupRules((Rule((Condition("state", 0, values=values),)),)) for values in names]
-    return tuple(StartGroup(told, np.array(members)) for told, members in zip(rules, grouped, strict=True))
+    return tuple(StartGroup(where, np.array(members)) for where, members in zip(rules, grouped, strict=True))
 
 
 def _described_groups(
@@ -194,9 +194,9 @@ def _described_groups(
         rules = _rules_for(journeys, label == k + 1, names, options)
         if not rules:
             return ()
-        told = GroupRules(rules, outside=tuple(rule for group in groups for rule in group.rules))
-        inside = told.covers(journeys.features)
-        groups.append(StartGroup(told, np.flatnonzero(inside)))
+        where = GroupRules(rules, outside=tuple(rule for group in groups for rule in group.rules))
+        inside = where.covers(journeys.features)
+        groups.append(StartGroup(where, np.flatnonzero(inside)))
         right += float(journeys.weight[inside & (label == k + 1)].sum())
     return tuple(groups) if right >= TOLD_APART else ()
 
@@ -210,8 +210,8 @@ def _largest_classes(weight: FloatArray, large: list[list[int]]) -> IntArray:
     [1, 2, 3, 4, 5, 6, 6, 6]
     """
     if len(large) > MOST_GROUPS:
-        kept = sorted(range(len(large)), key=lambda k: -float(weight[large[k]].sum()))[: MOST_GROUPS - 1]
-        large = [large[k] for k in sorted(kept)]
+        largest = sorted(range(len(large)), key=lambda k: -float(weight[large[k]].sum()))[: MOST_GROUPS - 1]
+        large = [large[k] for k in sorted(largest)]
     label = np.full(len(weight), len(large) + 1, dtype=np.int64)
     for number, members in enumerate(large):
         label[members] = number + 1
@@ -265,7 +265,7 @@ def worst_mean(harm: FloatArray, weight: FloatArray, share: float) -> float:
 
 def worse_off(judged: StartOutcomes, forming: StartOutcomes, world: World, level: float) -> tuple[WorseOff, ...]:
     """Groups of starts that lose, found on `forming` and confirmed on `judged`, the largest harm first."""
-    found: list[tuple[float, WorseOff]] = []
+    losing: list[tuple[float, WorseOff]] = []
     candidates = [(m, outcome) for m, outcome in enumerate(world.outcomes) if outcome.prefer is not None]
     for m, outcome in candidates:
         harm = _harm(forming.difference[:, m], outcome)
@@ -281,8 +281,8 @@ def worse_off(judged: StartOutcomes, forming: StartOutcomes, world: World, level
                 names = () if world.has_features else dict.fromkeys(map(str, judged.features[members, 0]))
                 listed = tuple(names)[:MOST_LISTED]
                 scale = float(np.abs(judged.current[:, m]).mean()) or 1.0
-                found.append((abs(interval.estimate) / scale, WorseOff(outcome.name, rule, share, interval, listed)))
-    return tuple(entry for _, entry in sorted(found, key=lambda pair: -pair[0]))
+                losing.append((abs(interval.estimate) / scale, WorseOff(outcome.name, rule, share, interval, listed)))
+    return tuple(entry for _, entry in sorted(losing, key=lambda pair: -pair[0]))
 
 
 def _harm(difference: FloatArray, outcome: Outcome) -> FloatArray:

@@ -100,8 +100,8 @@ def completeness_of(
 def path_scores(grouped: GroupedStarts) -> tuple[float | None, float | None]:
     """Share of starts whose told path is their modal path, and the mean edit distance; None where no path is told."""
     journeys, right, distance, mass = grouped.journeys, 0.0, 0.0, 0.0
-    told = [(path, group) for path, group in zip(grouped.paths, grouped.groups, strict=True) if path is not None]
-    for path, group in told:
+    pairs = [(path, group) for path, group in zip(grouped.paths, grouped.groups, strict=True) if path is not None]
+    for path, group in pairs:
         for k in group.members:
             modal = journeys.modal(int(k))
             mass += journeys.weight[k]

@@ -119,8 +119,8 @@ def _sentence(grouped: GroupedStarts, k: int, ids: tuple[str, ...], regions: Seq
     distinct = distinct_rows(journeys.features[group.members])
     meetings = _meetings(journeys, group, ids) if path is None else ()
     named = {ids[r] for r in usual_path} | {meeting.region for meeting in meetings}
-    told = [region for region in regions if region.id in named]
-    mass = sum(region.support.share for region in told)
+    met = [region for region in regions if region.id in named]
+    mass = sum(region.support.share for region in met)
     return Sentence(
         start=group.rules[0] if group.rules else None,
         share=share,
@@ -133,7 +133,7 @@ def _sentence(grouped: GroupedStarts, k: int, ids: tuple[str, ...], regions: Seq
         meetings=meetings,
         starts=names,
         path_fidelity=None if meetings else _path_fidelity(journeys, group, usual_path),
-        precision=sum(r.support.share * r.precision for r in told) / mass if mass > 0 else None,
+        precision=sum(r.support.share * r.precision for r in met) / mass if mass > 0 else None,
     )
 
 
