@@ -121,3 +121,38 @@ def test_spellings_that_differ_in_capitals_are_pointed_out(polidiff, tmp_path):
     ran = polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "s.toml", "--yes")
     assert "different ones: degree." in ran.err
     assert tomllib.loads((tmp_path / "s.toml").read_text())["world"]["log"]["reward"] == "success"
+
+
+def test_a_title_above_a_german_export_is_no_name_of_a_column(polidiff, tmp_path):
+    rng = np.random.default_rng(4)
+    rows = [f"{1000 + i};{a};{'Ja' if g else 'Nein'};{60 + 9 * g + a / 7:.2f}".replace(".", ",")
+            for i, (a, g) in enumerate(zip(rng.integers(18, 80, 90), rng.integers(0, 2, 90), strict=True))]  # fmt: skip
+    top = ["Auswertung Frühjahr;;;", "", "Kundennr;Alter;Gutschein erhalten;Umsatz nachher"]
+    (tmp_path / "d.csv").write_bytes("\r\n".join([*top, *rows]).encode("cp1252"))
+    assert polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "s.toml", "--yes").code == 0
+    log = tomllib.loads((tmp_path / "s.toml").read_text(encoding="utf-8"))["world"]["log"]
+    assert (log["action"], log["reward"], log["state"]) == ("Gutschein erhalten", "Umsatz nachher", ["Alter"])
+
+
+def test_names_with_a_prefix_and_moments_in_milliseconds_are_told(polidiff, tmp_path):
+    rng = np.random.default_rng(5)
+    columns = {"event.ts": 1_600_000_000_000 + rng.integers(0, 10**9, 200), "user.age": rng.integers(18, 80, 200)}
+    columns |= {"exp.variant": rng.choice(["a", "b"], 200), "exp.converted": rng.integers(0, 2, 200)}
+    pl.DataFrame(columns).write_csv(tmp_path / "d.csv")
+    ran = polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "s.toml", "--yes")
+    log = tomllib.loads((tmp_path / "s.toml").read_text())["world"]["log"]
+    assert (log["action"], log["reward"], log["state"]) == ("exp.variant", "exp.converted", ["user.age"])
+    assert "event.ts" in ran.err
+    assert "is a time" in ran.err
+
+
+def test_copies_of_rows_are_pointed_out_and_no_rare_word_is_printed(polidiff, tmp_path):
+    rng = np.random.default_rng(6)
+    word = rng.choice(["a", "b"], 300).astype(object)
+    word[:3] = "rare one"
+    frame = pl.DataFrame({"id": 7 * np.arange(300), "word": word.tolist(), "age": rng.integers(18, 80, 300),
+                          "treated": rng.integers(0, 2, 300), "survived": rng.integers(0, 2, 300)})  # fmt: skip
+    pl.concat([frame, frame.head(4)]).write_csv(tmp_path / "d.csv")
+    ran = polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "s.toml", "--yes")
+    assert "4 rows repeat another one, id and all." in ran.err
+    assert "rare one" not in ran.err

@@ -59,6 +59,7 @@ from polidiff.worlds.text_tables import yes_or_no
 MOST_WORDS = 50  # different values up to which a column of text is a category in any case
 MOST_CODES = 12  # levels up to which whole numbers that begin elsewhere than at 0 or 1 stand for actions
 MOST_ENDS = 6  # different words up to which a column may say how things ended
+NAMES_ROW, IDENTIFIES = "names the row", "is an identifier"
 GOES_WITH = "stands behind action and outcome and goes with the outcome"
 DIFFERS = "stands behind the action and differs between actions, as nothing before them does"
 HARDLY_FILLED = 0.5  # share of rows without a value from which on a column is no state
@@ -83,6 +84,12 @@ class Proposal:
     def unnamed_outcome(self) -> bool:
         """Whether no name told the outcome, so that it is a guess."""
         return bool(self.roles.get("reward")) and not _names_outcome(self.column(self.roles["reward"]))
+
+    @property
+    def identifiers(self) -> list[str]:
+        """Columns that tell rows, people or episodes apart."""
+        named = [name for name, why in self.left_out.items() if why.startswith((NAMES_ROW, IDENTIFIES))]
+        return [*named, *(self.roles[role] for role in ("group", "episode") if role in self.roles)]
 
     @property
     def event(self) -> str | None:
@@ -333,10 +340,10 @@ def _why_no_state(
     if column.name in roles.values():
         return "has another part"
     if names_rows(column, frame):
-        return "names the row"
+        return NAMES_ROW
     named = re.search(IDENTIFIER, column.plain) or counts_through(column, frame)
     if named and column.distinct > MOST_WORDS:
-        return "is an identifier" + _who(column, frame, roles)
+        return IDENTIFIES + _who(column, frame, roles)
     if re.search(PLACE, column.plain) and column.kind == "whole" and column.distinct > MOST_WORDS:
         return "numbers places, which are no measurement"
     if column.distinct < 2:

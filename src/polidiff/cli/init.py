@@ -40,7 +40,7 @@ NEUTRAL = (
 ADVICE = (
     r"(^|_)(recommend\w*|advi[cs]e\w*|suggest\w*|proposed|predicted|model)(_|$)"  # names of another policy's actions
 )
-SHOWN = 4
+SHOWN, LEAST = 4, 10  # values of a column, each of so many rows
 LOOKED_AT = 200_000  # rows that guesses rest on
 FEW_LABELS, ROWS_PER_LABEL = 5, 10  # up to which whole numbers name states; above, they are a measurement
 EXAMPLE = (
@@ -107,6 +107,10 @@ def init_command(data: Path, output: Path, state: tuple[str, ...], yes: bool, fo
         click.echo(f"No column could be the outcome; write [[outcomes]] into {output}. Or: --reward COLUMN", err=True)
     elif proposal.prefer is None:
         click.echo(f"Is more or less {proposal.outcome} better? Write prefer = … into {output}.", err=True)
+    repeated, named = frame.height - frame.n_unique(), proposal.identifiers
+    if repeated and named:
+        said = f"{counted(repeated, 'row')} {'repeats' if repeated == 1 else 'repeat'} another one, {named[0]} and all"
+        click.echo(f"{said}. Each counts as a decision: take copies out of the table.", err=True)
     words = {column.name: column.values for column in proposal.columns if column.kind == "text"}
     alike = [name for name, values in words.items() if len({value.lower() for value in values}) < len(values)]
     if alike:
@@ -191,15 +195,17 @@ def summary(proposal: Proposal) -> str:
         role = part.get(column.name) or f"not used: {proposal.left_out.get(column.name, 'left out')}"
         empty = f", {percent(column.missing)} empty" if column.missing else ""
         role += f" ({proposal.doubtful[column.name]})" if column.name in proposal.doubtful else ""
-        lines.append(f"  {column.name or '(no name)':<{width}}  {_values(column)}{empty}  → {role}")
+        lines.append(f"  {column.name or '(no name)':<{width}}  {_values(column, proposal.rows)}{empty}  → {role}")
     return "\n".join(lines)
 
 
-def _values(column: Column) -> str:
+def _values(column: Column, rows: int) -> str:
+    """The commonest values, none of which a handful of rows have; or the range."""
     if column.values and (column.kind in ("text", "flag") or column.distinct <= SHOWN):
+        often = LEAST / max(rows * (1 - column.missing), 1.0)
         shares = zip(column.values[:SHOWN], column.shares, strict=False)
-        listed = [f"{value} {percent(share)}" for value, share in shares]
-        return ", ".join(listed) + (f", … ({column.distinct} values)" if column.distinct > SHOWN else "")
+        listed = [f"{value} {percent(share)}" for value, share in shares if share >= often]
+        return ", ".join(listed + [f"… ({column.distinct} values)"] * (column.distinct > len(listed)))
     if column.low is not None and column.high is not None:
         return f"{column.low:g} to {column.high:g}"
     return counted(column.distinct, "different value")

@@ -30,15 +30,17 @@ GAINS = (  # names of outcomes of which more is better
     r"|re\d\d|takeup|bought|purchased?|ordered|subscribed|renewed|retained|donated|donation|voted|cured"
     r"|improved|improvement|satisfaction|satisfied"
 )
-GOOD = rf"^({GAINS}|r|earnings|income)(_|$)|(^|_)alive$"
+GOOD = rf"^({GAINS}|r|earnings|income)(_|$)|(^|_)alive$|_({GAINS})$"
+NO_HISTORY = r"^(?!(.*_)?(prior|pre|prev\w*|last|past|base\w*|before|history|ever|old|since|after|reason)_)"
 WORDS = {  # in descending order of strength
     "action": (
         r"^(action|act|decision|treat|treated|treatment|trt|tx|rx|arms?|assignment|assigned|intervention|variant)s?(_|$)",
         r"^(drug|dose|offer|campaign|therapy|program|programme|training|train|plan|exposure|exposed|medication|surgery"
         r"|vasopressor|antibiotic|discount|voucher|promo|promotion)s?(_|$)",
-        r"^(channel|method|script)(_|$)|(^|_)(used|given|sent|offered|shown|chosen|applied)$",
+        r"^(channel|method|script)(_|$)|_ordered$"
+        r"|(^|_)(used|given|sent|offered|shown|chosen|applied|received|prescribed|administered|assigned|performed)$",
         r"^(item(_id)?|choice|any|class\w?|policy|participation|incentive|coupon|mailing)s?(_|$)",
-        r"^segment(_|$)",
+        rf"^segment(_|$)|{NO_HISTORY}.*_(action|arm|variant|treatment|treated|offer|drug)$",
     ),
     "episode": (
         r"(episode|stay|session|trajectory|traj|encounter|admission|visit_group|icustay)(_?(id|no|nr|number))?$",
@@ -53,6 +55,7 @@ WORDS = {  # in descending order of strength
     "reward": (
         rf"^({GAINS}|spend|response|responded?|outcome|result|y)(_|$)|(^|_)alive$",
         rf"^(earnings|l?wages?|salary|score|got|r|status|fustat|event|cens\w*|{POST})(_|$)",
+        rf"{NO_HISTORY}.*_({GAINS})$",
         TESTED,
     ),
     "terminated": (r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^(is_)?last(_|$)|discharged$)",),
@@ -76,6 +79,7 @@ IDENTIFIER = (
 PLACE = r"^(zip|postal|post)(_?code)?$|^plz$"
 DOSE = r"(^|_)(dose|dosage)(_|$)"  # an action, even in real numbers
 TIME_UNIT = r"(^|_)(week|wk|month|mo|day|visit|year|hour|time)s?_?$"  # before a number
+MOMENT, SINCE_1970 = r"(^|_)(ts|time|timestamp|datetime|date|epoch)(_(ms|utc))?$|_at$", 1e8  # seconds, or finer
 DATE = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})"
 NUMBERED = r"^(.*?)[._]?(pre|base|baseline|\d+)[a-z]?$"  # bdi.pre, bdi.2m, re78
 
@@ -159,6 +163,8 @@ def _column(series: pl.Series) -> Column:
     ends: tuple[float | None, float | None] = (None, None)
     if kind in ("number", "whole") and len(present):
         ends = float(present.min()), float(present.max())  # type: ignore[arg-type]
+    if ends[0] is not None and ends[0] > SINCE_1970 and re.search(MOMENT, plain_name(series.name)):
+        kind = "time"
     missing = 1 - len(present) / max(len(series), 1)
     return Column(series.name, kind, distinct, missing, values, shares, *ends)
 

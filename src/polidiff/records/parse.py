@@ -134,7 +134,7 @@ class _Reader:
     def _known(self, name: str, known: Sequence[str], what: str, token: _Token) -> str:
         if name in known:
             return name
-        near = name_like(name, known)
+        near = name_like(name, known) or next((other for other in known if other.startswith(name)), None)
         hint = f"; did you mean {near!r}?" if near else f" (known: {', '.join(map(repr, list(known)[:8]))})"
         raise ParseError(f"{name!r} is not the name of {what}{hint}", text=self.text, column=token.column)
 

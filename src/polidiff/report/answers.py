@@ -96,7 +96,8 @@ def _unmeasured(explanation: Explanation, action: str, region: Region) -> str:
         for outcome in explanation.outcomes
         if outcome.name in alone
     ]
-    heading = f"\nThe proposed policy in {region.id} only, against the current one, over all episodes:" if lines else ""
+    every = "decisions" if explanation.world.one_step else "episodes"
+    heading = f"\nThe proposed policy in {region.id} only, against the current one, over all {every}:" if lines else ""
     return "\n".join([f"{unknown}from the rows of a log only the change as a whole is judged.{heading}", *lines])
 
 

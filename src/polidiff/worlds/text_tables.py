@@ -61,6 +61,7 @@ class Dialect(NamedTuple):
     separator: str
     encoding: str
     header: bool = True  # else columns are called column_1, column_2, …
+    above: int = 0  # lines above the names of columns: a title
 
 
 def ending(file: str) -> str:
@@ -89,6 +90,7 @@ def _scan(files: list[str], dialect: Dialect) -> pl.LazyFrame:
         source,
         separator=dialect.separator,
         has_header=dialect.header,
+        skip_lines=dialect.above,
         with_column_names=lambda names: _names(names, dialect.header),
     )
     try:
@@ -109,15 +111,17 @@ def _refuse_ragged_lines(files: Iterable[str], dialect: Dialect) -> None:
     for file in files:
         encoding, odd = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding, None
         with io.TextIOWrapper(_opened(file), encoding, "replace", newline="\n") as stream, suppress(csv.Error):
+            for _ in range(dialect.above):
+                next(stream)
             lines = csv.reader(stream, delimiter=dialect.separator)
             written = (line for line in lines if line[1:] or "".join(line).strip())
             first = next(written)
             odd = next((line for line in written if len(line) != len(first)), None)
         if odd is not None:
             raise InvalidLogError(
-                f"every line must have the fields of the first; {file}, line {lines.line_num}, has {len(odd)} instead "
-                f"of {len(first)}. Hint: delete what stands above the names of columns or below the rows, write "
-                f"{dialect.separator!r} beside an empty value too, and quote values that hold it"
+                f"every line must have the fields of the first; {file}, line {dialect.above + lines.line_num}, has "
+                f"{len(odd)} instead of {len(first)}. Hint: delete what stands above the names of columns or below the "
+                f"rows, write {dialect.separator!r} beside an empty value too, and quote values that hold it"
             )
 
 
@@ -232,9 +236,11 @@ def find_dialect(file: str) -> Dialect:
     separator = max(",;\t|", key=lambda sign: _columns(lines, sign))
     if _columns(lines, separator) <= 1:
         separator = " " if len(lines) > 1 and _columns(lines, " ") == len(lines[0].split(" ")) > 1 else ","
-    fields = next(csv.reader(lines[:1], delimiter=separator), [])
-    rows_only = len(lines) > 1 and len(fields) > 1 and all(re.fullmatch(NUMBER, field) for field in fields)
-    return Dialect(separator, encoding, header=not rows_only)
+    title = _title(lines, separator)
+    above = text.splitlines().index(lines[title]) if title else 0
+    fields = next(csv.reader(lines[title : title + 1], delimiter=separator), [])
+    rows_only = len(lines) > title + 1 and len(fields) > 1 and all(re.fullmatch(NUMBER, field) for field in fields)
+    return Dialect(separator, encoding, not rows_only, above)
 
 
 def _opened(file: str) -> IO[bytes]:
@@ -257,9 +263,19 @@ def _encoding(beginning: bytes, stream: IO[bytes]) -> str:
 
 
 def _columns(lines: Sequence[str], separator: str) -> float:
-    """Columns that a separator makes of the first line, if most others have as many."""
+    """Columns that a separator makes of the first line below a title, if most others have as many."""
     try:
-        widths = [len(row) for row in csv.reader(lines, delimiter=separator)]
+        widths = [len(row) for row in csv.reader(lines[_title(lines, separator) :], delimiter=separator)]
     except csv.Error:
         return 0.0
     return widths[0] * sum(width == widths[0] for width in widths) / len(widths) if widths else 0.0
+
+
+def _title(lines: Sequence[str], separator: str) -> int:
+    """How many lines stand above the names of columns: in each, one field at most is filled.
+
+    >>> _title(["Sales 2023;;", "id;x;y", "1;2;3"], ";"), _title(["id;x", "1;2"], ";"), _title(["x", "1", "2"], ";")
+    (1, 0, 0)
+    """
+    filled = [sum(bool(field.strip()) for field in line.split(separator)) for line in lines]
+    return next((k for k, fields in enumerate(filled) if fields > 1), 0)
