@@ -7,12 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
+from polidiff import Outcome, TabularMDP, improve
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.frontier.rule_plans.certificate import (
     any_states,
-    best_lists,
     branch_and_bound,
 )
+from polidiff.frontier.rule_plans.every_list import best_lists
 from polidiff.frontier.rule_plans.lists import Problem
 from polidiff.frontier.rule_plans.model import choice_model
 from polidiff.frontier.rule_plans.moves import resolve_moves
@@ -119,3 +120,39 @@ def test_the_best_guarded_list_is_that_of_trying_all(seed):
     assert every[2].expected_return >= max(scores) - 1e-9
     assert problem.admits(every[2].rules)
     assert problem.keeps(problem.value(every[2].rules))
+
+
+def test_all_guarded_lists_of_three_rules_over_four_measurements_are_tried():
+    """Six states that differ in everything: their boxes are few as sets of states, however many they are as ranges."""
+    rng = np.random.default_rng(1)
+    moves, features = rng.dirichlet(np.ones(7), size=(7, 2)), rng.normal(size=(7, 4))
+    rewards, units, base = rng.normal(size=(7, 2)), rng.normal(size=(7, 2)), rng.integers(0, 2, 7)
+    starts = np.append(np.full(6, 1 / 6), 0.0)
+    world = TabularMDP(
+        moves, rewards, starts, absorbing=[6], features=features, outcomes=[Outcome("units", units)], discount=0.9
+    )
+    best = improve(world, base, max_rules=3, keep="units<=current").best
+    order = np.sort(features[:6], axis=0)
+    sides = {
+        tuple((low <= column) & (column <= high))
+        for column, sorted_ in zip(features[:6].T, order.T, strict=True)
+        for low, high in itertools.combinations_with_replacement(sorted_, 2)
+    }
+    boxes = sides
+    for _ in range(2):
+        boxes = {tuple(np.logical_and(*pair)) for pair in itertools.product(boxes, sides)}
+    plans = {tuple(base[:6])}
+    for _ in range(3):
+        plans |= {
+            tuple(np.where(box, action, plan))
+            for plan, box in itertools.product(plans, boxes)
+            for action in (base[:6], 0, 1)
+        }
+    sums = []
+    for plan in (base[:6], *plans):
+        at = np.arange(6), np.array(plan)
+        visits = np.linalg.solve(np.eye(6) - 0.9 * moves[at][:, :6].T, starts[:6])
+        sums.append((visits @ rewards[at], visits @ units[at]))
+    returns, kept = np.array(sums).T
+    assert best.proven
+    assert best.expected_return == pytest.approx(returns[kept <= kept[0] + 1e-9].max(), abs=1e-9)
