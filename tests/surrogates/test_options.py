@@ -84,3 +84,13 @@ def test_where_no_choice_was_seen_often_enough_the_current_policy_stays_and_a_se
     assert len(plans) == 1
     assert plans.best.changes == 0
     assert any("No action was played at least 1000000000 times" in warning for warning in plans.warnings)
+
+
+@pytest.mark.parametrize("state", ["place", ["x"]])
+def test_a_share_of_visits_stands_behind_rules_only(state):
+    rng = np.random.default_rng(0)
+    columns = {"place": rng.choice(["a", "b"], 200), "act": rng.choice(["go", "stay"], 200)}
+    frame = pl.DataFrame({"x": rng.random(200), "reward": rng.random(200), **columns})
+    log = Log(frame, state=state, action="act", reward="reward")
+    with pytest.raises(InvalidOptionError, match=r"min_support counts the records behind a decision here.*got 0\.05"):
+        improve(log, "log", ["always:go"], min_support=0.05)

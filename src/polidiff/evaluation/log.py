@@ -387,8 +387,6 @@ class RowsComparison(Comparison):
         self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int
     ) -> Effects:
         """Judged by scores of the rows, as the whole is."""
-        if self.world.n_actions < 2:
-            return {}
         return score_effects(self.scored, self.given, changes, level=level)
 
     def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:

@@ -37,7 +37,7 @@ AT_ONCE = 0.01  # seconds of a search for which no time is left
 
 
 def improve(
-    world: World, current: PolicyLike, candidates: Candidates, options: ImproveOptions, explain: Explain | None = None
+    world: World, current: PolicyLike, candidates: Candidates, options: ImproveOptions, explain: Explain
 ) -> Frontier:
     """The plans that pay most, judged in the world."""
     clock = Clock(options.time_limit)
@@ -54,8 +54,6 @@ def improve(
     frontier = _concluded(reduction, len(solved) - len(plans), reduction.conclude(solved, plans))
     if frontier.world.recorded:
         frontier = replace(frontier, plans=tuple(_chosen(plan, frontier, world) for plan in frontier.plans))
-    if explain is None:
-        return frontier
 
     def explained(plan: Plan) -> Explanation:
         return explain(reduction.world, current, plan.policy if plan.patch.changing else current)

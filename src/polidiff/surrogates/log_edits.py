@@ -37,6 +37,7 @@ from polidiff.surrogates.record import (
     RuleNote,
     Solver,
     guard_rooms,
+    least_records,
     listed_candidates,
 )
 from polidiff.surrogates.region_cells import RegionCells, parted_cells
@@ -189,7 +190,7 @@ class RegionEdits(LogHalves):
 
 def reduce_to_edits(log: Log, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> RegionEdits:
     """Edits of the regions in which candidates differ."""
-    least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
+    least = least_records(options.min_support, MIN_SUPPORT)
     base = as_log_policy(log, current, seed=options.seed)
     listed = listed_candidates(candidates, "or leave them out: rules over the features are found without any")
     others = [as_log_policy(log, one) for one in listed]

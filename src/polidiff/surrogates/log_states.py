@@ -42,7 +42,7 @@ from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.numbers import counted, interval_numbers, signed
 from polidiff.records.plan import Frontier, Plan
 from polidiff.surrogates.log_halves import LogHalves
-from polidiff.surrogates.record import Note, frozen_states, split_support
+from polidiff.surrogates.record import Note, frozen_states, least_records, split_support
 from polidiff.surrogates.table import (
     Surrogate,
     chance_costs,
@@ -142,7 +142,7 @@ def _curse(frontier: Frontier, promises: dict[str, float]) -> tuple[str, ...]:
 
 def reduce_states(log: Log, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> LoggedStates:
     """The model of the choosing half, offering what it has tried often enough."""
-    least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
+    least = least_records(options.min_support, MIN_SUPPORT)
     counted = counted_log(log, (current,), seed=options.seed, blocks=BLOCKS)
     halves = choose_and_judge(counted)
     model = supported_world(log, halves.choosing, min_support=least, pessimism=options.pessimism)

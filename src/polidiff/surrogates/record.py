@@ -196,6 +196,17 @@ def split_support(value: float | None, default: int) -> tuple[float | None, int]
     return None, default if value is None else int(value)
 
 
+def least_records(value: float | None, default: int) -> int:
+    """`min_support` where plans are no lists of rules, behind which a share of visits could stand: a count."""
+    share, least = split_support(value, default)
+    if share is not None:
+        raise InvalidOptionError(
+            f"min_support counts the records behind a decision here, a whole number from 1 on; got {share:g}. Hint: "
+            f"min_support={default}; a share of visits stands behind rules over features (max_rules=)"
+        )
+    return least
+
+
 SLACK = 1e-9
 
 

@@ -307,10 +307,6 @@ def start_people(log: Log, groups: Sequence[AnyArray] | None) -> IntArray | None
     if log.columns.group is None or log.sampled:
         return None
     groups = groups if groups is not None else [np.ones(len(log.starts), dtype=np.bool_)]
-    if not log.discrete:
-        rows = log.rows
-        person = rows.person[rows.first]
-        return np.array([len(np.unique(person[np.asarray(group) > 0])) for group in groups])
     assert log.state_labels is not None
     begins = log.frame.filter(boundaries(log.columns)["first"])
     pairs = collect(begins.select(log.state_labels.number().alias("state"), _person(log).alias("person")).unique())

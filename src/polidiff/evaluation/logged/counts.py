@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.errors import InvalidLogError
 from polidiff.evaluation.verdicts import ROUNDING
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.shards.transition_counts import Entries, TransitionCounts
@@ -166,10 +165,8 @@ class Edges:
 def count_log(log: Log, *, blocks: int = BLOCKS) -> Counts:
     """Counts of a log with discrete states; of two blocks, they are there since the log was read."""
     read = log.summary(blocks=blocks)
-    labels = log.state_labels
-    if labels is None:
-        raise InvalidLogError("this log has feature states, not a list of states")
-    state, action = labels.numbers_of(read.states), log.action_labels.numbers_of(read.actions)
+    assert log.state_labels is not None
+    state, action = log.state_labels.numbers_of(read.states), log.action_labels.numbers_of(read.actions)
     starts = np.zeros((blocks, log.n_states))
     block, begun, _, _ = read.starts.parts
     starts[block, state[begun]] = read.starts.count

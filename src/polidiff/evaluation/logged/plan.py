@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.logged.bounds import spread
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import Counts, Edges
@@ -50,8 +49,6 @@ def supported_world(log: Log, counted: CountedLog, *, min_support: int, pessimis
     With `pessimism` z, each decision's reward is lowered by z standard errors of its estimated consequence, so that the
     best plan is the one with the best lower bound.
     """
-    if min_support < 1:
-        raise InvalidOptionError(f"min_support must be at least 1; got {min_support!r}")
     edges = counted.counts.edges
     met = edges.state_visits > 0
     allowed = (
@@ -68,8 +65,7 @@ def often_seen(counted: CountedLog, min_support: int) -> BoolArray:
 def _groups(counts: Counts) -> IntArray:
     """(S, A) blocks of episodes in which each pair was seen: at most as many as episodes, and all that counts keep."""
     shape = counts.n_states, counts.n_actions
-    if counts.n_blocks < 2 * MIN_GROUP:
-        raise InvalidOptionError(f"plans need counts over at least {2 * MIN_GROUP} blocks; there are {counts.n_blocks}")
+    assert counts.n_blocks >= 2 * MIN_GROUP
     pair = np.ravel_multi_index((counts.state, counts.action), shape)
     spread = np.unique(pair * counts.n_blocks + counts.block)
     return np.asarray(np.bincount(spread // counts.n_blocks, minlength=shape[0] * shape[1]).reshape(shape))

@@ -114,15 +114,12 @@ class Encoder:
 
     def __call__(self, states: AnyArray) -> FloatArray:
         """(n, d) text one column per level, what is missing at the median with a column that says so."""
-        table = states[:, None] if states.ndim == 1 else states
-        columns = [_column(table[:, j], known) for j, known in enumerate(self.columns)]
+        columns = [_column(states[:, j], known) for j, known in enumerate(self.columns)]
         return np.column_stack(columns) if columns else np.zeros((len(states), 0))
 
 
 def fit_encoder(states: AnyArray) -> Encoder:
-    """Columns for feature rows (n, d), or for labels (n,)."""
-    if states.ndim == 1:
-        return Encoder((_levels(states.astype(str), MOST_LEVELS),))
+    """Columns for feature rows (n, d)."""
     words = [j for j, c in enumerate(states.T) if c.dtype == object and any(isinstance(value, str) for value in c)]
     room = MOST_LEVELS // max(len(words), 1)
     return Encoder(tuple(_levels(_texts(column), room) if j in words else _gap(column)

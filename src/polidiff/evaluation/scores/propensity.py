@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 from scipy.optimize import isotonic_regression, minimize
@@ -222,11 +223,9 @@ def _boosted(design: Design, fit: IntArray, weights: FloatArray, test: IntArray)
 def _trees_after(design: Design, weights: FloatArray, rounds: int) -> tuple[tuple[int, IntArray, FloatArray], ...]:
     """The trees of some rounds, fitted to all rows."""
     found: list[tuple[int, IntArray, FloatArray]] = []
-    for number, (_, trees) in enumerate(_rounds(design, np.arange(len(design.actions)), weights)):
+    for _, trees in islice(_rounds(design, np.arange(len(design.actions)), weights), rounds + 1):
         found += trees
-        if number == rounds:
-            return tuple(found)
-    raise AssertionError("rounds go on")
+    return tuple(found)
 
 
 def _rounds(

@@ -87,10 +87,6 @@ class ChoiceModel:
         """The plan that changes nothing, as rows."""
         return np.arange(self.size)
 
-    def rows(self, choices: IntArray) -> IntArray:
-        """Rows of a plan given as choices of the free states."""
-        return np.asarray(self.row_of[np.arange(self.size), choices], dtype=np.int64)
-
     def ends(self, rows: IntArray) -> bool:
         """Whether the plan surely ends from every start."""
         if not self.loops:
