@@ -35,9 +35,7 @@ def test_a_problem_is_told_by_the_row_of_the_table_that_was_given():
     frame = stays()
     mixed = frame.sample(fraction=1.0, shuffle=True, seed=1)
     holes = mixed.with_columns(wohl=pl.when(pl.int_range(pl.len()) != 7).then("wohl"))
-    with pytest.raises(
-        InvalidLogError, match=rf"in row 8 below the names \(fall {mixed['fall'][7]}, tag {mixed['tag'][7]}\)"
-    ):
+    with pytest.raises(InvalidLogError, match=r"in row 8 below the names\."):
         Log(holes, **NAMES, terminated="ende")
 
 
@@ -97,7 +95,7 @@ def test_outcomes_in_words_are_counted():
     log = Log(frame, state=["x"], action="a", reward="r", outcomes=[Outcome("harm", "harm", prefer="less")])
     np.testing.assert_array_equal(log.rows.gains, [[1.0, 0.0], [0.0, 1.0]])
     with pytest.raises(
-        InvalidLogError, match="'r' must hold numbers, or yes and no; row 2 below the names holds 'perhaps'"
+        InvalidLogError, match="'r' must hold numbers, or yes and no; row 2 below the names holds neither"
     ):
         Log(frame.with_columns(r=pl.Series(["yes", "perhaps"])), state=["x"], action="a", reward="r")
 
@@ -107,9 +105,9 @@ def test_an_outcome_may_be_whether_a_column_holds_a_value():
     died = Outcome("died", "status = dead", prefer="less")
     log = Log(frame, state=["x"], action="a", reward="status = cured", outcomes=[died])
     np.testing.assert_array_equal(log.rows.gains, [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
-    with pytest.raises(InvalidLogError, match="'status' never holds 'well'; it holds cured, dead, ill"):
+    with pytest.raises(InvalidLogError, match=r"'status' never holds 'well'$"):
         Log(frame, state=["x"], action="a", reward="status = well")
-    with pytest.raises(InvalidLogError, match="Hint: name the value that counts, such as 'status = cured'"):
+    with pytest.raises(InvalidLogError, match="Hint: name the value that counts, as in 'status = VALUE'"):
         Log(frame, state=["x"], action="a", reward="status")
 
 
@@ -119,7 +117,7 @@ def test_words_for_nothing_between_yes_and_no_are_nothing(tmp_path, third, kept)
     frame.write_csv(tmp_path / "a.csv")
     names = {"state": ["x"], "action": "a", "reward": "well", "missing": "drop"}
     if kept:
-        with pytest.raises(InvalidLogError, match=f"row 3 below the names holds '{third}'"):
+        with pytest.raises(InvalidLogError, match="row 3 below the names holds neither"):
             Log(tmp_path / "a.csv", **names)
     else:
         log = Log(tmp_path / "a.csv", **names)
@@ -179,7 +177,9 @@ def test_people_are_counted_and_dealt_as_a_whole():
         0
     ) == (1, 1)
     assert sorted(np.bincount(folds[log.rows.first], minlength=5) > 0) == [True] * 5
-    with pytest.raises(InvalidLogError, match=r"an episode belongs to one 'arm'; fall \d+ has 2"):
+    with pytest.raises(
+        InvalidLogError, match=r"an episode belongs to one 'arm'; the one of row 1 below the names has 2"
+    ):
         Log(frame, **NAMES, terminated="ende", group="arm")
     with pytest.raises(
         InvalidLogError, match="'who' must have a value in every row; it is missing in row 1 below the names"
@@ -259,7 +259,7 @@ def test_a_date_that_may_be_read_two_ways_is_asked_about():
     with pytest.raises(InvalidLogError, match=r"may be day/month or month/day: no row tells\. Hint: write them as"):
         Log(frame, state="s", action="a", reward="r", episode="e", step="t", truncated=False)
     bad = frame.with_columns(t=pl.Series(["2024-01-02", "soon"]))
-    with pytest.raises(InvalidLogError, match="'t' must hold numbers or times; row 2 below the names holds 'soon'"):
+    with pytest.raises(InvalidLogError, match="'t' must hold numbers or times; row 2 below the names holds neither"):
         Log(bad, state="s", action="a", reward="r", episode="e", step="t", truncated=False)
 
 

@@ -73,7 +73,7 @@ SPOILT = {
     "steps fall": ({"t": {4: -1}}, r"they fall in row 5 below the names"),
     "steps repeat": ({"t": {4: 0}}, r"they repeat in row 5 below the names"),
     "ended and goes on": ({"end": {3: True}}, r"goes on in row 4 below the names"),
-    "episode comes back": ({"e": {4: 0, 5: 0}}, r"0 is interrupted by other episodes"),
+    "episode comes back": ({"e": {4: 0, 5: 0}}, r"row 5 below the names goes on with an earlier one"),
     "no number": ({"r": {5: float("nan")}}, r"finite numbers; .* in row 6 below the names"),
     "no action": ({"a": {2: None}}, r"'a' must have a value in every row; it is missing in row 3 below the names"),
 }
@@ -101,7 +101,9 @@ def test_an_episode_over_a_border_is_held_to_its_range_as_a_whole(tmp_path, plac
     frame = episodes().with_columns(r=pl.when(pl.int_range(pl.len()) == place).then(2.0).otherwise(1.0))
     folder = written(frame, tmp_path / "log", [4, 9], group)
     assert Log(folder, **NAMES, return_range=(0, 4)).check.episodes == 12
-    with pytest.raises(InvalidOutcomeError, match=rf"e {place // 3}, column 'r', lies above it"):
+    with pytest.raises(
+        InvalidOutcomeError, match=rf"row {place // 3 * 3 + 1} below the names, column 'r', lies above it"
+    ):
         Log(folder, **NAMES, return_range=(0, 3))
 
 

@@ -43,6 +43,7 @@ from polidiff.cli.table_columns import (
     latest_year,
     look_at,
     names_rows,
+    often_held,
     says_again,
     taken_up,
     tells_empty,
@@ -79,6 +80,7 @@ class Proposal:
     direction: str | None = None  # as a person said: "more", "less", "neither"
     limits: tuple[float, float] | None = None  # as a person said: smallest and largest outcome that is possible
     met: tuple[float, float] | None = None  # smallest and largest outcome of an episode, where it is a number
+    told: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # column -> value that many have -> its share
 
     @property
     def unnamed_outcome(self) -> bool:
@@ -95,7 +97,11 @@ class Proposal:
     def event(self) -> str | None:
         """The value that counts, of an outcome in words other than yes and no."""
         column = self.column(self.roles["reward"])
-        return None if column.kind != "text" or yes_or_no(pl.Series(column.values)) else _events(column)[0]
+        if column.kind != "text" or yes_or_no(pl.Series(column.values)):
+            return None
+        events = [*_events(column), *(value.strip() for value in reversed(column.values))]
+        told = {value.strip() for value in self.told.get(column.name, {})}
+        return next((event for event in events if event in told), events[0])
 
     @property
     def outcome(self) -> str:
@@ -167,7 +173,9 @@ def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: 
         raise InvalidInputError("no column is left for the state. Hint: --state COLUMN")
     unused = {name: why for name, why in left_out.items() if name not in chosen and name not in roles.values()}
     doubtful = {} if state else _doubtful(chosen, columns, frame, roles)
-    return Proposal(columns, roles, chosen, unused, frame.height, doubtful, levels, met=_outcomes_met(frame, roles))
+    person, met = roles.get("group") or roles.get("episode"), _outcomes_met(frame, roles)
+    told = {column.name: often_held(frame, column, person) for column in columns if column.values}
+    return Proposal(columns, roles, chosen, unused, frame.height, doubtful, levels, met=met, told=told)
 
 
 def _with_levels(frame: pl.DataFrame, action: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -203,7 +211,8 @@ def _which_action(columns: Sequence[Column], frame: pl.DataFrame) -> str:
     """The question that names alone do not answer, with the columns whose values could."""
     could = [c for c in columns if _fits("action", c, frame) and not re.search(BEFORE, c.plain)]
     could = sorted(could, key=lambda c: c.distinct)[:8]  # what was done has few values
-    listed = ", ".join(f"{c.name} ({', '.join(c.values[:3])}{', …' if c.distinct > 3 else ''})" for c in could)
+    often = [(c, list(often_held(frame, c, None))[:3]) for c in could]
+    listed = ", ".join(f"{c.name} ({', '.join([*some, *['…'] * (c.distinct > len(some))])})" for c, some in often)
     said = f"by its values it could be {listed}" if could else "no column has a few values that repeat"
     alone = [c.name for c in columns if c.distinct < 2 and any(re.search(words, c.plain) for words in WORDS["action"])]
     named = f"{alone[0]!r} has one value, so there is nothing to compare" if alone else "None has a name that tells"

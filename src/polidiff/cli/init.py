@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -193,19 +194,18 @@ def summary(proposal: Proposal) -> str:
     lines = [f"{counted(proposal.rows, 'row')}, {counted(len(proposal.columns), 'column')}"]
     for column in proposal.columns:
         role = part.get(column.name) or f"not used: {proposal.left_out.get(column.name, 'left out')}"
+        values = _values(column, proposal.told.get(column.name, {}))
         empty = f", {percent(column.missing)} empty" if column.missing else ""
         role += f" ({proposal.doubtful[column.name]})" if column.name in proposal.doubtful else ""
-        lines.append(f"  {column.name or '(no name)':<{width}}  {_values(column, proposal.rows)}{empty}  → {role}")
+        lines.append(f"  {column.name or '(no name)':<{width}}  {values}{empty}  → {role}")
     return "\n".join(lines)
 
 
-def _values(column: Column, rows: int) -> str:
-    """The commonest values, none of which a handful of rows have; or the range."""
-    if column.values and (column.kind in ("text", "flag") or column.distinct <= SHOWN):
-        often = LEAST / max(rows * (1 - column.missing), 1.0)
-        shares = zip(column.values[:SHOWN], column.shares, strict=False)
-        listed = [f"{value} {percent(share)}" for value, share in shares if share >= often]
-        return ", ".join(listed + [f"… ({column.distinct} values)"] * (column.distinct > len(listed)))
+def _values(column: Column, told: Mapping[str, float]) -> str:
+    """The commonest values, of those that many have, or the range."""
+    if told and (column.kind in ("text", "flag") or column.distinct <= SHOWN):
+        listed = [f"{value} {percent(share)}" for value, share in list(told.items())[:SHOWN]]
+        return ", ".join(listed) + (f", … ({column.distinct} values)" if column.distinct > len(listed) else "")
     if column.low is not None and column.high is not None:
         return f"{column.low:g} to {column.high:g}"
     return counted(column.distinct, "different value")
@@ -292,7 +292,8 @@ def _dropped(proposal: Proposal) -> list[str]:
 
 def _policies(proposal: Proposal) -> list[str]:
     action = proposal.column(proposal.roles["action"])
-    whole = [value.removesuffix(".0") if action.kind == "number" else value for value in action.values]
+    often = list(proposal.told.get(action.name, {})) or action.values  # a study must name one, however few there are
+    whole = [value.removesuffix(".0") if action.kind == "number" else value for value in often]
     names = list(proposal.levels) or whole
     if action.kind == "flag":  # as actions without a name are called
         names = ["1" if name == "True" else "0" for name in names]

@@ -178,6 +178,7 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
     """A policy from "log", "log:PATH", "column:NAME", "always:ACTION", "module:function" or a file."""
     from polidiff.policies import as_policy
     from polidiff.policies.protocol import ALWAYS
+    from polidiff.worlds.protocol import known_actions
     from polidiff.worlds.tabular import TabularMDP
 
     greedy = bool(study.section("policies").get("greedy", False))
@@ -191,7 +192,7 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
         return as_log_policy(cast("Log", world), second_log(name, study, world) if name.startswith("log:") else name)
     n_states = world.n_states if isinstance(world, TabularMDP) else None
     shape: dict[str, Named] = {
-        "actions": world.actions,
+        "actions": known_actions(world),
         "features": world.feature_names,
         "n_states": n_states,
         "greedy": greedy,
@@ -329,17 +330,18 @@ def load_policies(study: Study, world: World, *, trust: bool = False) -> tuple[P
 def ruled_by(texts: Sequence[str], current: Policy, world: World) -> Policy:
     """The current policy, except where rules such as "age < 35: coupon" say what to do; the first that holds wins."""
     from polidiff.policies import PatchedPolicy, rule_patch
-    from polidiff.records.parse import parse_rules
-    from polidiff.worlds.protocol import known_values
+    from polidiff.records.parse import offered, parse_rules
+    from polidiff.worlds.protocol import known_actions, known_values
 
-    names, values = [action.name for action in world.actions], known_values(world)
+    names, values = known_actions(world), known_values(world)
     rules = []
     for text in texts:
         where, colon, action = (part.strip() for part in text.rpartition(":"))
         named = next((name for name in (action, f"action {action}") if name in names), None)  # 3 is short for action 3
         if not colon or named is None:
             got = f"there is no action {action!r}{near_miss(action, names)}" if colon else f"got {text!r}"
-            raise InvalidStudyError(f'a rule reads "condition: action", such as "age < 35: {names[0]}"; {got}')
+            such = next(iter(offered(names)), "ACTION")
+            raise InvalidStudyError(f'a rule reads "condition: action", such as "age < 35: {such}"; {got}')
         rules += [(rule, names.index(named)) for rule in parse_rules(where, world.feature_names, values)]
     return PatchedPolicy(current, rule_patch(rules, names, world.feature_names, world.features_of))
 

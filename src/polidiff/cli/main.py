@@ -90,10 +90,11 @@ def near_miss(word: str, known: Sequence[str] | dict[str, str]) -> str:
     >>> near_miss("explian", COMMANDS)
     '; did you mean explain?'
     """
-    from polidiff.records.parse import name_like
+    from polidiff.records.parse import name_like, offered
 
-    near = name_like(word, list(known))
-    return f"; did you mean {near}?" if near else f" (known: {', '.join(known)})"
+    some = offered(tuple(known) if isinstance(known, dict) else known)
+    near = name_like(word, some)
+    return f"; did you mean {near}?" if near else f" (known: {', '.join(some)})" * bool(some)
 
 
 @click.group(cls=LateGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

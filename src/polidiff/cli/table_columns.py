@@ -169,6 +169,15 @@ def _column(series: pl.Series) -> Column:
     return Column(series.name, kind, distinct, missing, values, shares, *ends)
 
 
+def often_held(frame: pl.DataFrame, column: Column, person: str | None) -> dict[str, float]:
+    """Values that at least `FEWEST_ROWS` people have, rows where no column tells people apart, and their shares."""
+    who = pl.int_range(pl.len()) if person is None else pl.col(person)
+    rows = frame.select(value=column.name, person=who).drop_nulls("value").group_by("value")
+    people = {str(value): count for value, count in rows.agg(pl.col("person").n_unique()).iter_rows()}
+    shares = zip(column.values, column.shares, strict=True)
+    return {value: share for value, share in shares if people.get(value, 0) >= FEWEST_ROWS}
+
+
 def _kind(dtype: pl.DataType) -> str:
     if dtype.is_temporal():
         return "time"

@@ -26,6 +26,7 @@ from polidiff.policies.protocol import (
     is_text,
 )
 from polidiff.records.action import Action, listed
+from polidiff.records.parse import Known
 from polidiff.records.patch import Patch
 
 
@@ -70,7 +71,9 @@ def as_policy(
     >>> as_policy("always:go", actions=["stay", "go"]).probabilities([[1.0]])
     array([[0., 1.]])
     """
-    names = None if actions is None else tuple(Action.of(action).name for action in listed("actions", actions))
+    names: tuple[str, ...] | None = actions if isinstance(actions, Known) else None
+    if actions is not None and names is None:
+        names = tuple(Action.of(action).name for action in listed("actions", actions))
     check_count("n_actions", n_actions)
     if names is not None:
         n_actions = len(names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray, as_numbers
+from polidiff.records.parse import name_like, offered
 
 TIE = 1e-9
 FEW = 8  # actions
@@ -205,10 +205,19 @@ def action_number(name: str, names: Sequence[str] | None, what: str) -> int:
             return names.index(known)
     if text.isdecimal() and int(text) < len(names) and not any(known.isdecimal() for known in names):
         return int(text)
-    near = difflib.get_close_matches(text, names, n=1)
-    listed = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
-    hint = f". Hint: did you mean {near[0]!r}?" if near else ""
-    raise InvalidPolicyError(f"{what} names action {text!r}; the {len(names)} actions are {listed}{hint}")
+    near = name_like(text, offered(names))
+    hint = f". Hint: did you mean {near!r}?" if near else ""
+    raise InvalidPolicyError(f"{what} names action {text!r}; the {len(names)} actions are {names_listed(names)}{hint}")
+
+
+def names_listed(names: Sequence[str]) -> str:
+    """Up to eight names of actions that may be told.
+
+    >>> names_listed(("go", "stay"))
+    "'go', 'stay'"
+    """
+    some = offered(names)[:8]
+    return ", ".join(map(repr, some)) + ", …" * (len(names) > len(some))
 
 
 def action_numbers(answers: AnyArray, names: Sequence[str] | None, what: str) -> IntArray:

@@ -10,9 +10,8 @@ from polidiff.records.action import Action, Direction, Shift
 from polidiff.records.codec import Json, Result, renderer, schema
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import Patch
-from polidiff.records.rule import Condition, Rule
+from polidiff.records.rule import MOST_VALUES, Condition, Rule
 
-MOST_VALUES = 50  # of a category that a result lists
 IDLE = "share of changed decisions without effect"  # fact: at once, or too small a difference to be told
 FOLLOWED = "episodes played for paths"  # fact of a table: how many, where chance decides which changes are met
 VerdictDirection = Literal["more", "less", "same", "unknown"]
@@ -245,6 +244,7 @@ class WorldSummary:
     features: tuple[Feature, ...]
     facts: Mapping[str, str | float | int]  # states, starts, horizon, restore mode, rows, episodes, …
     people: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of a log: feature -> category -> people
+    takers: Mapping[str, int] = field(default_factory=dict)  # of a log: action -> people who got it
     spread: Mapping[str, float] = field(default_factory=dict)  # of a log: outcome -> standard deviation of episodes
 
     @property

@@ -19,11 +19,11 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from polidiff.errors import ParseError
 from polidiff.records.numbers import GROUPS
@@ -134,9 +134,38 @@ class _Reader:
     def _known(self, name: str, known: Sequence[str], what: str, token: _Token) -> str:
         if name in known:
             return name
-        near = name_like(name, known) or next((other for other in known if other.startswith(name)), None)
-        hint = f"; did you mean {near!r}?" if near else f" (known: {', '.join(map(repr, list(known)[:8]))})"
+        some = offered(known)
+        near = name_like(name, some) or next((other for other in some if other.startswith(name)), None)
+        listed = ", ".join(map(repr, some[:8]))
+        hint = f"; did you mean {near!r}?" if near else f" (known: {listed})" * bool(listed)
         raise ParseError(f"{name!r} is not the name of {what}{hint}", text=self.text, column=token.column)
+
+
+class Known(tuple[str, ...]):
+    """Names that are known, of which only some are told to whoever mistypes one: of a log those that many have."""
+
+    often: Callable[[], Collection[str]]
+
+    @classmethod
+    def of(cls, names: Iterable[str], often: Callable[[], Collection[str]]) -> Known:
+        """The names, and how to find those that may be told."""
+        known = cls(names)
+        known.often = often
+        return known
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the world that was asked: a policy takes its names to other processes."""
+        return Known.of, (tuple(self), frozenset(self.often()).copy)
+
+
+def offered(known: Sequence[str]) -> list[str]:
+    """Names that may be told to whoever mistypes one.
+
+    >>> offered(Known.of(["map", "RARE"], lambda: {"map"})), offered(("map", "lactate"))
+    (['map'], ['map', 'lactate'])
+    """
+    often = known.often() if isinstance(known, Known) else known
+    return [name for name in known if name in often]
 
 
 def name_like(word: str, known: Sequence[str]) -> str | None:

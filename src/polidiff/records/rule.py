@@ -19,6 +19,7 @@ from polidiff.records.arrays import AnyArray, BoolArray, IntArray
 
 Matrix: TypeAlias = AnyArray | Mapping[str, AnyArray | Sequence[object]]  # (n, d) in the world's order, or columns
 ABOVE_ZERO = sys.float_info.min  # a lower bound that leaves out 0 and nothing else that a processor tells from it
+MOST_VALUES = 50  # of a category that a result lists
 
 
 @dataclass(frozen=True)

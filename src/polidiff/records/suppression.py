@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from functools import singledispatch
 
 from polidiff.errors import InvalidOptionError
@@ -31,6 +31,7 @@ from polidiff.records.disclosure import (
     disclosed,
     distinct_plans,
     few,
+    filled,
     share,
     shares,
     with_rounding_note,
@@ -48,13 +49,11 @@ from polidiff.records.explanation import (
     WorldSummary,
     WorseOff,
 )
+from polidiff.records.group_limit import QUOTED, Limit, actions_told
 from polidiff.records.outcome import Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Ledger, LedgerEntry, Plan
 from polidiff.records.rule import Condition, Rule, change_key
-
-UNSHOWN = "a place that too few have met to be named"
-_QUOTED = re.compile(r"(?<!\w)(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")")
 
 
 def suppressed(record: AnyResult, min_group: int | None = None) -> AnyResult:
@@ -80,53 +79,14 @@ def released(record: Record) -> Record:
     return suppressed(record) if isinstance(record, (Explanation, Frontier)) else record
 
 
-@dataclass(frozen=True)
-class Limit:
-    """How many people a group must have, and what is known about names."""
-
-    least: int
-    people: float  # of the whole log; episodes, where it does not know people
-    world: WorldSummary
-    plain: frozenset[str]  # names that may be quoted: of actions, outcomes, features, and of states that many met
-    known: frozenset[str] = frozenset()  # regions that are shown
-    gone: frozenset[Rule] = frozenset()  # places of those that are not
-    quoted: re.Pattern[str] = _QUOTED  # a name; whole, where it may be told and holds quotes itself
-    grown: bool = False  # whether the result was made with a smaller limit
-
-    def enough(self, count: float) -> bool:
-        """Whether so many may be shown."""
-        return count >= self.least - 1e-9
-
-    @property
-    def episodes(self) -> float:
-        """Of the whole log, of which one person may have several."""
-        return float(self.world.facts.get("episodes", self.people))
-
-    def decisions(self, support: Support) -> float:
-        """In a region; of several by one person each is one, so a share of them is no share of people."""
-        return max(support.episodes, support.share * float(self.world.facts.get("rows", 0)))
-
-    def names(self, feature: str, value: object) -> bool:
-        """Whether a category or state may be named; without counts, there is nothing against it."""
-        people = self.world.people.get(feature)
-        return people is None or people.get(str(value), 0) >= self.least
-
-    def states(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """States by name, where it is known how many met each."""
-        return tuple(name for name in names if "state" in self.world.people and self.names("state", name))
-
-    def text(self, text: str) -> str:
-        """A remark without the names of states and cells that too few have met."""
-        return self.quoted.sub(lambda m: m[0] if (m[1] or m[2] or m[0]) in self.plain else UNSHOWN, text)
-
-
 def _limit(record: Explanation | Frontier, least: int) -> Limit:
     world = record.world
     plain = [name for people in world.people.values() for name, behind in people.items() if behind >= least]
-    plain += [*(a.name for a in world.actions), *(o.name for o in record.outcomes), *(f.name for f in world.features)]
-    odd = sorted(filter(_QUOTED.search, plain), key=len, reverse=True)
-    quoted = re.compile("|".join([*map(re.escape, odd), _QUOTED.pattern]))
-    limit = Limit(least, world.units, world, frozenset(plain), quoted=quoted)
+    told = actions_told(record, least)
+    plain += [*told, *(o.name for o in record.outcomes), *(f.name for f in world.features)]
+    odd = sorted(filter(QUOTED.search, plain), key=len, reverse=True)
+    quoted = re.compile("|".join([*map(re.escape, odd), QUOTED.pattern]))
+    limit = Limit(least, world.units, world, frozenset(plain), told, quoted=quoted)
     regions = record.regions if isinstance(record, Explanation) else ()
     known = frozenset(region.id for region in shown(regions, limit))
     return replace(limit, known=known, gone=frozenset(r.rule for r in regions if r.id not in known))
@@ -147,7 +107,7 @@ def _texts(tree: Json) -> Iterator[str]:
     """All texts of a JSON document, and all names that are quoted in them."""
     if isinstance(tree, str):
         yield tree
-        yield from (match[1] or match[2] for match in _QUOTED.finditer(tree))
+        yield from (match[1] or match[2] for match in QUOTED.finditer(tree))
     for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
         yield from _texts(part)
 
@@ -166,11 +126,16 @@ def shown(part: Record, limit: Limit) -> Record:
     return part
 
 
-@shown.register(Action)
-@shown.register(Outcome)
-def _name(part: Action | Outcome, limit: Limit) -> Action | Outcome:
-    """Names that the user gave are nobody's."""
+@shown.register
+def _outcome(part: Outcome, limit: Limit) -> Outcome:
+    """A name that the user gave is nobody's."""
     return part
+
+
+@shown.register
+def _action(part: Action, limit: Limit) -> Action:
+    """Unnamed, where it is one of a few."""
+    return part if part.name in limit.told else Action(limit.action(part.name))
 
 
 @shown.register
@@ -202,10 +167,12 @@ def _region(region: Region, limit: Limit) -> Region | None:
     rule = shown(region.rule, limit)
     people, decisions = region.support.episodes, limit.decisions(region.support)
     shift = coarse_shift(region, decisions, limit.least)
-    if rule is None or people < limit.least or (region.shift is not None and shift is None):
+    told = region.current in limit.told and region.proposed in limit.told
+    if rule is None or not told or people < limit.least or (region.shift is not None and shift is None):
         return None
     support = _support(region.support, limit)
-    swaps = tuple(s for s in region.swaps if s.share * people >= limit.least)
+    often = (s for s in region.swaps if s.share * people >= limit.least)
+    swaps = tuple(s for s in often if limit.told.issuperset((s.current, s.proposed)))
     swap_shares = shares([swap.share for swap in swaps], decisions, limit.least)
     taken = [entry.action for entry in support.actions]
     return replace(
@@ -236,7 +203,7 @@ def _support(support: Support, limit: Limit) -> Support:
         rare = entry.people < least or few(people - entry.people, least)
         if rare or 0 < sum(e.people for e in hidden) < least or len(hidden) == 1:
             hidden.append(entry)
-    often = [entry for entry in support.actions if entry not in hidden]
+    often = [entry for entry in support.actions if entry not in hidden and entry.action in limit.told]
     both = [shares([getattr(entry, of) for entry in often], decisions, least) for of in ("current", "proposed")]
     actions = tuple(replace(entry, current=a, proposed=b) for entry, a, b in zip(often, *both, strict=True))
     unsupported = None if support.unsupported is None else share(support.unsupported, decisions, least)
@@ -304,9 +271,13 @@ def _picture(picture: Picture, limit: Limit) -> Picture:
 
 @shown.register
 def _patch(patch: Patch, limit: Limit) -> Patch:
-    """Without the edits of regions that are left out, and of states that too few have met."""
-    edits = tuple(e for e in patch.edits if e.rule not in limit.gone and shown(e.rule, limit) == e.rule)
-    return patch if len(edits) == len(patch) else replace(patch, edits=edits)
+    """Without the edits of regions that are left out, and of states that too few have met or actions too few took."""
+    untold = {k for k, name in enumerate(patch.actions) if name not in limit.told}
+    places = (e for e in patch.edits if e.rule not in limit.gone and not {e.current, e.proposed} & untold)
+    edits = tuple(e for e in places if shown(e.rule, limit) == e.rule)
+    if len(edits) == len(patch) and not untold:
+        return patch
+    return replace(patch, edits=edits, actions=tuple(map(limit.action, patch.actions)))
 
 
 @shown.register
@@ -315,10 +286,11 @@ def _plan(plan: Plan, limit: Limit) -> Plan | None:
     changes = [plan.changes, *(entry.changes for entry in plan.rules)]
     of = limit.people if limit.grown else limit.episodes  # who chose it had enough people behind each of its rules
     small = any(share > 0 and not limit.enough(min(share, 1.0) * of) for share in changes)
-    if small or len(shown(plan.patch, limit)) < len(plan.patch) or shown(plan.rules, limit) != plan.rules:
+    patch = shown(plan.patch, limit)
+    if small or len(patch) < len(plan.patch) or shown(plan.rules, limit) != plan.rules:
         return None
     texts = {name: shown(getattr(plan, name), limit) for name in ("warnings", "rests_on", "sentences")}
-    return replace(plan, **texts)
+    return replace(plan, patch=patch, **texts)
 
 
 def _ledger(ledger: Ledger, every: Sequence[Plan], plans: Sequence[Plan], limit: Limit) -> Ledger:
@@ -344,7 +316,9 @@ def _ledger(ledger: Ledger, every: Sequence[Plan], plans: Sequence[Plan], limit:
 
 
 def _may_be_named(entry: LedgerEntry, limit: Limit) -> bool:
-    """Whether enough have what the place of a change names; a place of which only the words are known is not told."""
+    """Whether enough have what a change names; a place of which only the words are known is not told."""
+    if not limit.told.issuperset((entry.current, entry.proposed)):
+        return False
     if entry.rule is None:
         return "state" in limit.world.people and limit.names("state", entry.state)
     return shown(entry.rule, limit) == entry.rule
@@ -425,7 +399,10 @@ def _world(record: Explanation | Frontier, parts: Iterable[Record], limit: Limit
     features = tuple(
         _feature(feature, [b for name, b in bounds if name == feature.name], limit) for feature in record.world.features
     )
-    return replace(record.world, features=features, people=people)
+    actions, takers = shown(record.world.actions, limit), record.world.takers
+    takers = {action.name: takers[action.name] for action in actions if action.name in takers}
+    takers = dict(zip(takers, filled(list(takers.values()), limit.people, limit.least), strict=True))
+    return replace(record.world, actions=actions, features=features, people=people, takers=takers)
 
 
 def _bounds(parts: Iterable[Record], pictures: Iterable[Picture]) -> Iterator[tuple[str, float]]:

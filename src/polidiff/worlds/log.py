@@ -17,7 +17,7 @@ from polidiff.records.action import ActionNames
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray, object_column
 from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Outcome, check_outcomes
-from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
+from polidiff.worlds.log_check import DataCheck, check_ranges, checked, common, declared_ranges, log_summary
 from polidiff.worlds.log_columns import (
     Columns,
     Labels,
@@ -135,7 +135,7 @@ class Log:
         self.source = LogSource(source, skip_bad=skip_bad, work_folder=work_folder)
         columns = (reward, *(outcome.of for outcome in self.outcomes))
         named = dict.fromkeys(of for of in columns if isinstance(of, str))
-        with_columns = with_events(self.source.frame(), self.source.schema, named)
+        with_columns = with_events(self.source.frame(), self.source.schema, named, group or episode)
         self.source = self.source if with_columns is None else self.source.with_table(with_columns)
         roles = {"action": action, "episode": episode, "step": step, "reward": reward, "group": group}
         self.columns: Columns = name_columns(
@@ -323,6 +323,17 @@ class Log:
         if self.sampled:
             return None
         return self.features_of(np.arange(self.n_states)) if self.discrete else self.rows.states
+
+    @property
+    def common_actions(self) -> frozenset[str]:
+        """Names of actions that at least ten people got, or nobody."""
+        return common(log_summary(self).takers, [action.name for action in self.actions])
+
+    def common_words(self, feature: str) -> frozenset[str]:
+        """Words of a feature that at least ten people have."""
+        seen = log_summary(self)
+        counts = seen.people.get(feature)
+        return frozenset(seen.values.get(feature, ())) if counts is None else common(counts, counts)
 
     @property
     def _labels(self) -> Labels:

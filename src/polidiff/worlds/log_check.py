@@ -5,7 +5,7 @@ People are the distinct people (or episodes) that rows belong to, never rows or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,11 @@ import polars as pl
 
 from polidiff.errors import InvalidOutcomeError
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.records.explanation import MOST_VALUES, Feature, WorldSummary
+from polidiff.records.explanation import Feature, WorldSummary
 from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Outcome
-from polidiff.worlds.log_columns import Columns, Labels, row_index, row_name
+from polidiff.records.rule import MOST_VALUES
+from polidiff.worlds.log_columns import TAIL, Columns, Labels, row_index, row_name
 from polidiff.worlds.log_rows import boundaries, gain_expressions, row_problems
 from polidiff.worlds.protocol import features_seen
 from polidiff.worlds.shards.shard_files import collect
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from polidiff.worlds.log_source import LogSource
 MOST_HELD = 2_000_000  # rows of a log with discrete states that are read for checks
 ONES = 0.1  # share of a variance that one person may have for it to be told
-TAIL = 10  # episodes at each end of a range that is told: the smallest and the largest value belong to somebody
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,13 @@ def _problems(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns) -> tuple
 def _shared_episodes(lazy: pl.LazyFrame, columns: Columns) -> list[str]:
     """Episodes that are said to be of more than one person."""
     people = pl.col(str(columns.group))
-    counts = lazy.group_by(str(columns.episode), maintain_order=True).agg(people.n_unique().alias("people"))
+    rows = lazy.with_columns(row_index(lazy).alias("row")).group_by(str(columns.episode), maintain_order=True)
+    counts = rows.agg(people.n_unique().alias("people"), pl.col("row").first())
     shared = collect(counts.filter(pl.col("people") > 1))
     if not shared.height:
         return []
     return [
-        f"an episode belongs to one {columns.group!r}; {columns.episode} {shared[str(columns.episode)][0]!r} has "
+        f"an episode belongs to one {columns.group!r}; the one of {row_name(shared['row'][0])} has "
         f"{shared['people'][0]}" + (f", and {shared.height - 1} more have several" if shared.height > 1 else "")
     ]
 
@@ -143,18 +144,20 @@ def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcom
     It tells where, and not what is recorded there: that is one person's.
     """
     declared = declared_ranges(outcomes)
-    name = row_index(lazy) if columns.episode is None else pl.col(columns.episode)
+    row = row_index(lazy)
+    name = row if columns.episode is None else pl.col(columns.episode)
     ended = boundaries(columns)["ended"].alias("ended")
-    rows = lazy.select(name.alias("whose"), ended, *gain_expressions(columns))
-    sums = rows.group_by("whose").agg(pl.col("ended").any(), pl.col("^gain.*$").sum()).filter("ended").sort("whose")
+    rows = lazy.select(name.alias("whose"), row.alias("row"), ended, *gain_expressions(columns))
+    each = rows.group_by("whose").agg(pl.col("ended").any(), pl.col("row").first(), pl.col("^gain.*$").sum())
+    sums = each.filter("ended").sort("row")
     for k, low, high in declared:
         outcome = outcomes[k]
         first = collect(sums.filter((pl.col(f"gain{k}") < low) | (pl.col(f"gain{k}") > high)).head(1))
         if first.height:
-            whose, gain = first["whose"][0], columns.gains[k]
+            place, gain = row_name(first["row"][0]), columns.gains[k]
             raise InvalidOutcomeError(
                 f"range {outcome.range} of outcome {outcome.name!r} must hold for every episode; "
-                + (row_name(whose) if columns.episode is None else f"{columns.episode} {whose!r}")
+                + (place if columns.episode is None else f"the one of {place}")
                 + (f", column {gain!r}," if isinstance(gain, str) else "")
                 + f" lies {'below' if first[f'gain{k}'][0] < low else 'above'} it. Hint: declare what is possible, not "
                 "what is usual"
@@ -162,18 +165,12 @@ def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcom
 
 
 def _first_place(lazy: pl.LazyFrame, columns: Columns, said: str, rule: pl.Expr, count: int) -> str:
-    """One problem in words: what was expected, where it first fails, how often."""
-    shown = [name for name in (columns.episode, columns.step) if name is not None]
-    row = collect(
-        lazy.with_columns(rule.alias("!"), row_index(lazy).alias("row")).filter("!").select("row", *shown).head(1)
-    )
-    values = row.row(0, named=True)
-    place = ", ".join(f"{name} {values[name]}" for name in shown)
+    """One problem in words: what was expected, where it first fails, how often; an episode is somebody's name."""
+    row = collect(lazy.select(rule.alias("!"), row_index(lazy).alias("row")).filter("!").head(1))["row"][0]
     droppable = any(said.startswith(f"column {name!r} must") for name in (columns.action, *columns.outcome_columns))
     hint = 'missing="drop" leaves such rows out' if droppable else "fill it in, or delete these rows"
     return (
-        f"{said} in {row_name(values['row'])}"
-        + (f" ({place})" if place else "")
+        f"{said} in {row_name(row)}"
         + (f" and {count - 1} more" if count > 1 else "")
         + (f". Hint: {hint}" if "is missing" in said else "")
     )
@@ -181,10 +178,11 @@ def _first_place(lazy: pl.LazyFrame, columns: Columns, said: str, rule: pl.Expr,
 
 def _scattered(lazy: pl.LazyFrame, columns: Columns, extra: int) -> str:
     name = str(columns.episode)
-    runs = lazy.filter(boundaries(columns)["first"]).group_by(name, maintain_order=True).len().filter(pl.col("len") > 1)
-    first = collect(runs.head(1)).row(0)[0]
+    begins = lazy.with_columns(row_index(lazy).alias("row")).filter(boundaries(columns)["first"])
+    runs = begins.group_by(name, maintain_order=True).agg(pl.len(), pl.col("row").get(1, null_on_oob=True))
+    again = collect(runs.filter(pl.col("len") > 1).head(1))["row"][0]
     return (
-        f"rows of an episode must stand together; {name} {first!r} is interrupted by other episodes ({extra} times in "
+        f"rows of an episode must stand together; {row_name(again)} goes on with an earlier one ({extra} such rows in "
         "all). Hint: sort the rows by episode and step"
     )
 
@@ -192,6 +190,11 @@ def _scattered(lazy: pl.LazyFrame, columns: Columns, extra: int) -> str:
 def log_summary(log: Log) -> WorldSummary:
     """What a result says about a log: its size, ranges that many reach, and how many stand behind each name."""
     return log.remembered("summary", lambda: _summary(log))
+
+
+def common(counts: Mapping[str, int], names: Iterable[str]) -> frozenset[str]:
+    """Names with at least `TAIL` people behind them, or with nobody."""
+    return frozenset(name for name in names if not 0 < counts.get(name, 0) < TAIL)
 
 
 def _summary(log: Log) -> WorldSummary:
@@ -204,7 +207,8 @@ def _summary(log: Log) -> WorldSummary:
         features = features_seen(log.features_of(np.arange(log.n_states)), log.feature_names)
         columns = log.features_of(np.flatnonzero(behind >= TAIL)).T
         shown = tuple(_met(feature, column) for feature, column in zip(features, columns, strict=True))
-        return WorldSummary("log", log.actions, shown, facts, {"state": states}, _spread(log))
+        takers = action_people(log, np.zeros(log.n_states, dtype=np.int64), 1)[0]
+        return _told(log, shown, facts, {"state": states}, takers)
     rows = log.rows
     people = {}
     seen: tuple[Feature, ...] = ()
@@ -214,7 +218,19 @@ def _summary(log: Log) -> WorldSummary:
         else:
             feature = _trimmed(feature, column.astype(float), rows.person)
         seen += (feature,)
-    return WorldSummary("log", log.actions, seen, facts, people, _spread(log))
+    took = row_people(rows.actions, rows.person)
+    return _told(log, seen, facts, people, [took.get(str(action), 0) for action in range(log.n_actions)])
+
+
+def _told(
+    log: Log,
+    features: tuple[Feature, ...],
+    facts: Mapping[str, int],
+    people: Mapping[str, Mapping[str, int]],
+    took: Iterable[int],
+) -> WorldSummary:
+    takers = {action.name: int(count) for action, count in zip(log.actions, took, strict=True)}
+    return WorldSummary("log", log.actions, features, facts, people, takers, _spread(log))
 
 
 def _spread(log: Log) -> dict[str, float]:

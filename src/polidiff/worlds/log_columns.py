@@ -18,6 +18,7 @@ import polars as pl
 from polidiff.errors import InvalidLogError, InvalidOutcomeError
 from polidiff.records.action import Action, ActionNames, as_actions
 from polidiff.records.arrays import FloatArray, IntArray, as_numbers
+from polidiff.records.numbers import counted
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.shards.shard_files import collect
 
@@ -29,6 +30,9 @@ HARMFUL = (  # names of outcomes of which less is better
 )
 LEVELS = 5  # of an action in real numbers, where none are given
 DONE = ("done", "dones", "is_done", "finished")
+
+
+TAIL = 10  # people who must have what is told, in a message or at an end of a range: else it belongs to somebody
 
 
 def row_name(index: int) -> str:
@@ -282,7 +286,7 @@ class Labels:
 def find_labels(
     met: Sequence[int | str], dtype: pl.DataType, column: str, given: int | Sequence[str] | None, what: str
 ) -> Labels:
-    """The labels of a column from those met in it; an error names the first value that is not among those given."""
+    """The labels of a column from those met in it; an error counts the values that are not among those given."""
     if isinstance(given, int) and given > MOST_LABELS:
         raise InvalidLogError(f"there may be at most {MOST_LABELS} {what}s; {given} were given")
     whole = bool(met) and (dtype.is_integer() or dtype == pl.Boolean) and int(met[0]) >= 0
@@ -292,7 +296,7 @@ def find_labels(
         names = tuple(str(name) for name in (range(given) if isinstance(given, int) else given))
         if high >= len(names):
             raise InvalidLogError(
-                f"column {column!r} holds {what} {high}; only {len(names)} {what}s were given (0 to {len(names) - 1})"
+                f"column {column!r} holds numbers above {len(names) - 1}; {what}s 0 to {len(names) - 1} were given"
             )
         return Labels(column, names, True)
     labels = sorted(str(label) for label in met)
@@ -304,8 +308,8 @@ def find_labels(
     unknown = [label for label in labels if label not in set(names)]
     if unknown:
         raise InvalidLogError(
-            f"column {column!r} holds {unknown[0]!r}, which is not among the {len(names)} {what}s given "
-            f"({len(unknown)} values are not)"
+            f"column {column!r} holds {counted(len(unknown), 'value')} that {'is' if len(unknown) == 1 else 'are'} not "
+            f"among the {len(names)} {what}s given. Hint: list all of them, or leave {what}s out"
         )
     return Labels(column, names, False)
 

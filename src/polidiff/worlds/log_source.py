@@ -320,6 +320,6 @@ def _mixed_column(table: nw.DataFrame[IntoDataFrame]) -> str | None:
         if row >= 0:
             return (
                 f"every column must hold one type; column {name!r} has {kinds[0].__name__} and, in {row_name(row)}, "
-                f"{values[row]!r} ({type(values[row]).__name__}). Hint: clean the column or convert it to text"
+                f"{type(values[row]).__name__}. Hint: clean the column or convert it to text"
             )
     return None

@@ -12,7 +12,7 @@ import polars as pl
 
 from polidiff.errors import InvalidLogError
 from polidiff.worlds.checks import LARGEST
-from polidiff.worlds.log_columns import RANKED, ROW, Columns, row_name
+from polidiff.worlds.log_columns import RANKED, ROW, TAIL, Columns, row_name
 from polidiff.worlds.log_rows import boundaries
 from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.text_tables import LEVELS, NO, YES, plain_words, refuse_unclear_numbers
@@ -36,17 +36,24 @@ class Repaired:
     sorted: bool = False  # whether rows were put in order
 
 
-def with_events(lazy: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> pl.LazyFrame | None:
-    """The table with a column for each name such as "status = died": whether the column holds the value; or None."""
+def with_events(lazy: pl.LazyFrame, schema: pl.Schema, names: Iterable[str], whose: str | None) -> pl.LazyFrame | None:
+    """The table with a column for each name such as "status = died": whether the column holds the value; or None.
+
+    What the column holds is told as far as ten people have it; `whose` is the column that tells them apart.
+    """
     events = []
     for name in names:
         column, _, value = name.partition(HOLDS)
         if name in schema or column not in schema:
             continue
         said = pl.col(column).cast(pl.String).str.strip_chars()
-        known = collect(lazy.select(said.unique().drop_nulls().sort().head(MANY)))[column].to_list()
-        if value not in known and len(known) < MANY:
-            raise InvalidLogError(f"column {column!r} never holds {value!r}; it holds {', '.join(known)}")
+        person = pl.int_range(pl.len()) if whose is None or whose not in schema else pl.col(whose)
+        rows = lazy.select(said.alias("value"), person.alias("person")).drop_nulls("value").group_by("value")
+        known = collect(rows.agg(pl.col("person").n_unique()).sort("value").head(MANY))
+        if value not in known["value"] and len(known) < MANY:
+            often = known.filter(pl.col("person") >= TAIL)["value"].to_list()
+            held = f"; it holds {', '.join(often)}" + " and rarer words" * (len(often) < len(known)) if often else ""
+            raise InvalidLogError(f"column {column!r} never holds {value!r}{held}")
         events.append((said == value).alias(name))
     return lazy.with_columns(events) if events else None
 
@@ -116,9 +123,9 @@ def _flag(lazy: pl.LazyFrame, schema: pl.Schema, name: str, *, blanks: bool = Tr
     if other:
         if schema[name] == pl.String:
             row = collect(lazy.select(said.alias("v")).with_row_index("row").filter(pl.col("v") == other[0]).head(1))
-            hint = f". Hint: name the value that counts, such as '{name}{HOLDS}{other[0]}'" if not blanks else ""
+            hint = f". Hint: name the value that counts, as in '{name}{HOLDS}VALUE'" if not blanks else ""
             raise InvalidLogError(
-                f"column {name!r} must hold numbers, or yes and no; {row_name(row['row'][0])} holds {other[0]!r}{hint}"
+                f"column {name!r} must hold numbers, or yes and no; {row_name(row['row'][0])} holds neither{hint}"
             )
         return None
     flag = said.is_in(YES)
@@ -151,8 +158,8 @@ def _time(lazy: pl.LazyFrame, name: str) -> pl.Expr:
                     .filter(pl.col("t").is_null() & pl.col("v").is_not_null()).head(1))  # fmt: skip
     if first.height:
         raise InvalidLogError(
-            f"column {name!r} must hold numbers or times; {row_name(first['row'][0])} holds {first['v'][0]!r}. Hint: "
-            "write times as 2024-12-31 13:05"
+            f"column {name!r} must hold numbers or times; {row_name(first['row'][0])} holds neither. Hint: write "
+            "times as 2024-12-31 13:05"
         )
     return read.alias(name)
 

@@ -7,7 +7,7 @@ kind is imported when a world of that kind is first asked about: a table never l
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from numbers import Real
 from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Protocol, TypeVar, get_args, runtime_checkable
@@ -18,9 +18,10 @@ from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.policies import Policy, PolicyLike, as_policy
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray
-from polidiff.records.explanation import MOST_VALUES, Feature, WorldSummary
+from polidiff.records.explanation import Feature, WorldSummary
 from polidiff.records.outcome import Outcome, OutcomeOf, check_outcomes
-from polidiff.records.rule import missing_entries
+from polidiff.records.parse import Known
+from polidiff.records.rule import MOST_VALUES, missing_entries
 
 if TYPE_CHECKING:
     from polidiff.worlds.simulator import Simulator
@@ -99,7 +100,7 @@ def with_return(
 
 def policy_in(world: World, policy: PolicyLike) -> Policy:
     """A policy that speaks the world's actions and reads its features."""
-    return as_policy(policy, actions=world.actions, features=world.feature_names)
+    return as_policy(policy, actions=known_actions(world), features=world.feature_names)
 
 
 def check_discount(discount: float) -> float:
@@ -149,8 +150,16 @@ def world_summary(
     return WorldSummary(world.kind, world.actions, features_seen(seen, world.feature_names), {**known, **(facts or {})})
 
 
+def known_actions(world: World) -> Known:
+    """The names of a world's actions; of a log only those that many took may be told to whoever mistypes one."""
+    names = [action.name for action in world.actions]
+    return Known.of(names, lambda: getattr(world, "common_actions", names))
+
+
 def known_values(world: World) -> dict[str, tuple[str, ...]]:
     """The words that each feature may be, none for a number; only features of which all is known.
+
+    Of a log only those that many have may be told to whoever mistypes one.
 
     >>> from polidiff.domains import chain
     >>> known_values(chain.world())["state"][:2]
@@ -159,12 +168,13 @@ def known_values(world: World) -> dict[str, tuple[str, ...]]:
     rows = world.known_features()
     if rows is None:
         return {}
-    known = {}
+    known: dict[str, tuple[str, ...]] = {}
     for column, name in zip(rows.T, world.feature_names, strict=True):
         values = set(column[~missing_entries(column)].tolist()) if column.dtype.kind in "OUS" else set()
         words = {value for value in values if isinstance(value, str)}
         if words in (values, set()):
-            known[name] = tuple(sorted(words))
+            often = getattr(world, "common_words", lambda name, words=words: words)
+            known[name] = Known.of(sorted(words), partial(often, name))
     return known
 
 

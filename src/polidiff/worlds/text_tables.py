@@ -212,15 +212,15 @@ def refuse_unclear_numbers(lazy: pl.LazyFrame, names: Iterable[str]) -> None:
         if len(other) == 1 and len(said) > FEWEST_NUMBERS:
             row = int((head[name].str.strip_chars() == other[0]).fill_null(False).arg_max() or 0)
             raise InvalidLogError(
-                f"column {name!r} holds numbers, except in {row_name(row)}, which holds {other[0]!r}. Hint: "
-                "delete the row if it is a sum of the others, or leave the field empty"
+                f"column {name!r} holds numbers, except in {row_name(row)}, which holds text. Hint: delete "
+                "the row if it is a sum of the others, or leave the field empty"
             )
         if said.str.contains("[.,]").any() and not len(other):
             row = int(head[name].str.contains("[.,]").fill_null(False).arg_max() or 0)
             raise InvalidLogError(
-                f"the numbers in column {name!r} may have decimal points or decimal commas: {row_name(row)} holds "
-                f"{head[name][row]!r}, and neither other rows nor other columns tell. Hint: write "
-                "thousands without a sign and decimals with a point (1182 or 1.182), or leave the column out"
+                f"the numbers in column {name!r} may have decimal points or decimal commas: that of "
+                f"{row_name(row)} may be either, and neither other rows nor other columns tell. Hint: write thousands "
+                "without a sign and decimals with a point (1182 or 1.182), or leave the column out"
             )
 
 

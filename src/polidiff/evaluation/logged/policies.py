@@ -26,10 +26,10 @@ from polidiff.evaluation.logged.counts import HALVES, count_log
 from polidiff.evaluation.scores.decisions import Decisions, Encoder, deal, decisions_of, fit_encoder
 from polidiff.evaluation.scores.propensity import ChanceModel, Propensity, fit_chances, logging_chances, says_more
 from polidiff.policies import Policy, TablePolicy, changed_decisions, one_hot
-from polidiff.policies.protocol import PolicyLike
+from polidiff.policies.protocol import PolicyLike, names_listed
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.worlds.log_columns import nearest_levels, row_index, row_name
-from polidiff.worlds.protocol import policy_in
+from polidiff.worlds.protocol import known_actions, policy_in
 from polidiff.worlds.shards.shard_files import collect
 
 if TYPE_CHECKING:
@@ -272,12 +272,11 @@ def _checked(log: Log, column: str, numbers: pl.Series) -> IntArray:
     if numbers.null_count():
         frame = log.source.frame()
         lacking = frame.with_columns(row_index(frame).alias("row")).filter(_number(log, column).is_null())
-        first = collect(lacking.select("row", column).head(1))
-        advised = first[column][0]
-        names = ", ".join(repr(action.name) for action in log.actions[:8])
+        first, names = collect(lacking.select("row", column).head(1)), names_listed(known_actions(log))
+        held = "nothing" if first[column][0] is None else "none of them"
         raise InvalidPolicyError(
             f"column {column!r} must name one of the {log.n_actions} actions ({names}) in every row; "
-            f"{row_name(first['row'][0])} holds {'nothing' if advised is None else repr(advised)}. Hint: "
+            f"{row_name(first['row'][0])} holds {held}. Hint: "
             "where nothing is advised, write the action that was taken"
         )
     return numbers.to_numpy().astype(np.int64)

@@ -27,7 +27,9 @@ from polidiff.policies import Policy, TablePolicy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import number, percent
 from polidiff.records.outcome import Assumption
+from polidiff.records.parse import Known, offered
 from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.protocol import known_actions
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
@@ -39,7 +41,7 @@ ASSUMES = "Both logs are taken to have begun with the same kind of cases, in the
 
 def policy_behind(log: Log, other: Log, *, seed: int = 0) -> Policy:
     """The policy that wrote the other log, over the states and actions of this one."""
-    order = _numbers([a.name for a in log.actions], [a.name for a in other.actions], "action")
+    order = _numbers(known_actions(log), known_actions(other), "action")
     if log.discrete != other.discrete or log.feature_names != other.feature_names:
         raise InvalidPolicyError(
             f"both logs must tell states by the same columns: {_columns(log)} here, {_columns(other)} in the other"
@@ -54,8 +56,8 @@ def policy_behind(log: Log, other: Log, *, seed: int = 0) -> Policy:
 def rows_as_of(log: Log, other: Log) -> LoggedRows:
     """The rows of the other log with states, actions and outcomes numbered as in this one."""
     rows = other.rows
-    state = _numbers(log.states, other.states, "state")
-    action = _numbers([a.name for a in log.actions], [a.name for a in other.actions], "action")
+    state = _numbers(_states(log), _states(other), "state")
+    action = _numbers(known_actions(log), known_actions(other), "action")
     gains = rows.gains[:, _outcome_order(log, other)]
     return replace(rows, states=state[rows.states], actions=action[rows.actions], gains=gains, probability=None)
 
@@ -165,15 +167,22 @@ def _same_distribution(one: AnyArray, two: AnyArray) -> float:
     return _same_counts(np.array([[(column == level).sum() for level in levels] for column in both], dtype=np.float64))
 
 
-def _numbers(known: Sequence[str], named: Sequence[str], what: str) -> IntArray:
+def _states(log: Log) -> Known:
+    return Known.of(log.states, lambda: log.common_words("state"))
+
+
+def _numbers(known: Known, named: Known, what: str) -> IntArray:
     """The number in the first log of each state or action of the second."""
     number = {name: k for k, name in enumerate(known)}
     unknown = [name for name in named if name not in number]
     if unknown:
-        both = ", ".join(f'"{name}"' for name in [*known, *unknown][:8])
+        some = list(dict.fromkeys([*offered(known), *offered(named)]))[:8]
+        listed = ", ".join([*(f'"{name}"' for name in some), *["…"] * (len(some) < len(known) + len(unknown))])
+        first = next((name for name in some if name in unknown), None)
+        lacking = f"{what}s that few have" if first is None else f"{what} {first!r}"
         raise InvalidPolicyError(
-            f"the second log has {what} {unknown[0]!r}, which the first does not know. Hint: {what}s=[{both}"
-            f"{', …' * (len(known) + len(unknown) > 8)}] where the log is read (Log, or [world.log]) declares it"
+            f"the second log has {lacking}, which the first does not know. Hint: {what}s=[{listed}] where the log is "
+            "read (Log, or [world.log]) declares all of both"
         )
     return np.array([number[name] for name in named], dtype=np.int64)
 

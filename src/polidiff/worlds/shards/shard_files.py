@@ -162,9 +162,7 @@ def whole_batches(part: Part, columns: pl.Schema, episode: str | None, rows: int
         waiting = frame.slice(begin) if waiting is None else pl.concat([waiting, frame])
         free = free_memory()
         if free is not None and 2 * waiting.estimated_size() > free:
-            raise InvalidLogError(
-                f"episode {waiting[episode][0]!r} has more than {waiting.height} rows and cannot be held. Hint: cut it"
-            )
+            raise InvalidLogError(f"an episode has more than {waiting.height} rows and cannot be held. Hint: cut it")
     if waiting is not None:
         yield waiting
 
