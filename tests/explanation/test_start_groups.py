@@ -8,9 +8,11 @@ import pytest
 
 from polidiff import Simulator, TabularMDP, explain
 from polidiff.evaluation.verdicts import StartOutcomes
+from polidiff.explanation import groups
 from polidiff.explanation.groups import start_signs
 from polidiff.explanation.text import start_text
 from polidiff.records.outcome import Outcome
+from polidiff.records.rule import Rule
 
 
 class Sides:
@@ -63,6 +65,14 @@ def test_starts_that_gain_and_starts_that_lose_are_two_sentences_as_in_a_table()
     assert simulated.methods.family == 3, "two groups and everyone, one outcome"
     (loser,) = simulated.worse_off
     assert loser.difference.contains(-1.0)
+
+
+def test_a_first_group_that_holds_every_start_is_no_group(monkeypatch):
+    monkeypatch.setattr(groups, "_rules_for", lambda *given: (Rule(),))
+    explanation = explain(Simulator(Sides()), never, always)
+    (sentence,) = explanation.sentences
+    assert sentence.start is None
+    assert explanation.methods.family == 1
 
 
 def test_luck_alone_makes_no_groups():

@@ -38,6 +38,8 @@ SHIFTS = 0.25  # comparisons where only a probability shifts, beside one where t
 BOTH = (0, 1)  # which policy a branch follows: current, proposed
 PROBE = 32  # episodes of all groups together that are played to foresee what splitting costs
 FEWEST_PROBED = 8  # of them in a group
+FEWEST_STARTS, MOST_STARTS = 100, 1_000  # that are followed; the most in a model, and where episodes are short
+FEWEST_FOLLOWED = 4_000  # decisions of both policies from these starts, below which more are followed
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,7 @@ class Group:
     """What the branches of one group of starts have met, and how much was looked at."""
 
     met: Met
+    starts: int
     counts: Counter[str]
     restore_mode: str
     limited_by: str  # what keeps splits from being followed all
@@ -165,12 +168,12 @@ class _Splitter:
         alive = np.flatnonzero(~(step.terminated | step.truncated))
         return _Branch(child, alive, met.episode[split], met.step[split] + 1, 1 - branch.follows, branch.depth + 1)
 
-    def group(self, limited_by: str) -> Group:
+    def group(self, starts: int, limited_by: str) -> Group:
         """All that was met."""
         tests = (self.apart, self.shifted)
         counts = self.counts + Counter(asked=sum(t.asked for t in tests), made=sum(t.made for t in tests))
         mode = next((test.restore_mode for test in tests if test.asked), tests[0].restore_mode)
-        return Group(_side_by_side(self.met), counts, mode, limited_by)
+        return Group(_side_by_side(self.met), starts, counts, mode, limited_by)
 
 
 def _luck(rng: np.random.Generator, count: int) -> FloatArray:
@@ -198,20 +201,39 @@ def find_divergence(
     unsure: BoolArray | None = None,
 ) -> Divergence:
     """Compare two policies on the states that either reaches, alone or taking turns."""
-    policies, seed = (policy_in(world, current), policy_in(world, proposed)), options.seed
+    policies = (policy_in(world, current), policy_in(world, proposed))
     options = replace(options, classifier=None)  # a learner of the user's is not sent to workers
-    count = options.starts or (1000 if world.is_model else 100)
-    cuts = range(0, count, world.split_chunk)
-    sizes = [min(world.split_chunk, count - cut) for cut in cuts]
-    seeds: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
-        ((seed, Stream.SPLITS_OF_GROUP, k), (seed, Stream.STARTS_OF_GROUP, k)) for k in range(len(cuts))
-    ]
-    if len(cuts) == 1:
-        seeds = [((seed, Stream.SPLITS), (seed, Stream.SPLIT_STARTS))]
-    tasks = [(world, policies, options, size, size / count, *pair) for size, pair in zip(sizes, seeds, strict=True)]
-    groups = run_tasks(play_group, tasks, what="splitting roll-outs", quick=not is_stepped(world))
+    count = options.starts or (MOST_STARTS if world.is_model else FEWEST_STARTS)
+    groups = _play_groups(world, policies, options, range(0, count, world.split_chunk), count)
+    followed = sum(int(np.count_nonzero(group.met.depth == 0)) for group in groups)
+    wanted = min(MOST_STARTS, count * min(FEWEST_FOLLOWED, options.max_steps // 4) // followed)
+    if options.starts is None and wanted > count:  # short episodes: more of them
+        groups += _play_groups(world, policies, options, range(count, wanted, world.split_chunk), wanted)
+        count = wanted
+    cuts = np.cumsum([0, *(group.starts for group in groups[:-1])])
     met = [replace(group.met, episode=group.met.episode + cut) for group, cut in zip(groups, cuts, strict=True)]
     return _assemble(world, _side_by_side(met), groups, count)
+
+
+def _play_groups(
+    world: Simulator,
+    policies: tuple[Policy, Policy],
+    options: ExplainOptions,
+    cuts: range,
+    count: int,
+) -> list[Group]:
+    """Groups of starts from each of the `cuts` on, up to `count` starts, which share the work."""
+    sizes = [min(cuts.step, count - cut) for cut in cuts]
+    seeds: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+        ((options.seed, Stream.SPLITS_OF_GROUP, k), (options.seed, Stream.STARTS_OF_GROUP, k))
+        for k in (cut // cuts.step for cut in cuts)
+    ]
+    if count <= cuts.step:
+        seeds = [((options.seed, Stream.SPLITS), (options.seed, Stream.SPLIT_STARTS))]
+    tasks = [
+        (world, policies, options, size, size / sum(sizes), *pair) for size, pair in zip(sizes, seeds, strict=True)
+    ]
+    return run_tasks(play_group, tasks, what="splitting roll-outs", quick=not is_stepped(world))
 
 
 def play_group(
@@ -240,7 +262,7 @@ def play_group(
             share = min(1.0, room / cost) if cost > 0 else float(levels_left > 0)
             children += splitter.play(branch, share=share)
         level = children
-    return splitter.group(limited_by)
+    return splitter.group(count, limited_by)
 
 
 def _price_of_splitting(splitter: _Splitter, root: _Branch) -> tuple[float, float]:

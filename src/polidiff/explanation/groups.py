@@ -198,7 +198,8 @@ def _described_groups(
         inside = where.covers(journeys.features)
         groups.append(StartGroup(where, np.flatnonzero(inside)))
         right += float(journeys.weight[inside & (label == k + 1)].sum())
-    return tuple(groups) if right >= TOLD_APART else ()
+    apart = sum(len(group.members) > 0 for group in groups) > 1  # else the first one holds every start
+    return tuple(groups) if right >= TOLD_APART and apart else ()
 
 
 def _largest_classes(weight: FloatArray, large: list[list[int]]) -> IntArray:

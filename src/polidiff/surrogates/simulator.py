@@ -132,13 +132,12 @@ class PlayedGrid(PlayedCells):
         if self.round + 1 == ROUNDS or clock.over() or not learned:
             return None
         best = max(self.pool.values(), key=lambda played: played.mean)
-        number = self.round + 1
-        seed = (self.options.seed, Stream.CELL_GAMES, number)
+        seed = (self.options.seed, Stream.CELL_GAMES, self.round + 1)
         near = choices_of(self.games, best.plan.rules)
         rates = RATES if learned > FEW_LEARNED else BOLD
         more = count_near(self.games, near, length=best.length, seed=seed, rates=rates)
         counts = self.counts + more
-        return replace(self, table=cell_table(self.games, counts), counts=counts, round=number)
+        return replace(self, table=cell_table(self.games, counts), counts=counts, round=self.round + 1)
 
     @property
     def any_rule(self) -> bool:
@@ -160,8 +159,7 @@ class PlayedGrid(PlayedCells):
         episodes = self.episodes(TO_CHOOSE / games, Stream.CHOOSING_PLANS)
         played = episodes.play(plan.policy)
         mean = float(played.totals[:, aim(self.world)[0]].mean())
-        changes = episodes.changes(plan.policy, played)
-        return Played(plan, mean, changes, float(played.lengths.mean()))
+        return Played(plan, mean, episodes.changes(plan.policy, played), float(played.lengths.mean()))
 
     @cached_property
     def judging(self) -> PairedEpisodes:
@@ -310,7 +308,8 @@ def _trials(
 ) -> list[Trials]:
     """Where each action was tried, and what it brought: its gain and the value of where it led, less that before it.
 
-    Values are those of a tree that tells the rest of the return by the features; a decision at the cut is left out.
+    Values tell the rest of the return by how many decisions were made, a cubic, and what is left of it by a tree over
+    the features: in long episodes nearly all of it is what is still to come. A decision at the cut is left out.
     """
     from sklearn.tree import DecisionTreeRegressor
 
@@ -320,10 +319,13 @@ def _trials(
     last = visits.step[some] + 1 == played.lengths[episode]
     rest = played.totals[episode, main] - visits.before[some, main]
     gain = np.where(last, rest, visits.before[after, main] - visits.before[some, main])
+    step = visits.step[some]
+    by_time = np.polynomial.Polynomial.fit(step, rest, min(3, len(np.unique(step)) - 1), [0, max(1, step.max())])
     tree = DecisionTreeRegressor(max_leaf_nodes=VALUES, min_samples_leaf=ENOUGH, random_state=seed % 2**32)
-    value = tree.fit(features, rest).predict
-    led_to = value(np.nan_to_num(np.asarray(world.features_of(visits.states[after]), dtype=np.float64)))
-    effect = gain + np.where(last, 0.0, led_to) - value(features)
+    tree.fit(features, rest - by_time(step))
+    next_features = np.nan_to_num(np.asarray(world.features_of(visits.states[after]), dtype=np.float64))
+    led_to = tree.predict(next_features) + by_time(step + 1)
+    effect = gain + np.where(last, 0.0, led_to) - tree.predict(features) - by_time(step)
     known = ~last | ~played.truncated[episode] | (played.lengths[episode] == 1)
     tried = [known & (visits.actions[some] == action) & (usual != action) for action in range(world.n_actions)]
     return [(features[rows], effect[rows]) for rows in tried if np.count_nonzero(rows) >= 2 * ENOUGH]

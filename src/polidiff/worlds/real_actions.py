@@ -32,7 +32,8 @@ from polidiff.worlds.protocol import World
 from polidiff.worlds.rollouts import roll_out
 from polidiff.worlds.simulator import Simulator, constant
 
-SEEN = 10  # episodes of each policy whose differences place the cuts
+SEEN, MOST_SEEN = 10, 200  # episodes of each policy whose differences place the cuts; the most where they are short
+ENOUGH = 2_000  # differences from which no more episodes are played for them
 SMALL = 0.02  # of the range of what both policies do: a smaller difference counts as none
 LEVELS = {1: 5, 2: 3, 3: 3}  # of each component, by how many there are
 
@@ -227,9 +228,15 @@ def _moved(old: Choice, new: Choice, low: FloatArray, high: FloatArray, states: 
 def _differences(world: Simulator, old: RealPolicy, new: RealPolicy, seed: int) -> FloatArray:
     """Differences (N, d) where either policy gets."""
     both = world.with_choices((old, new), ("current", "proposed"))
-    rows, seeds = [], (seed, Stream.EXPLORED_STATES)
+    rows = _met(both, old, new, SEEN, (seed, Stream.EXPLORED_STATES))
+    more = min(MOST_SEEN, SEEN * ENOUGH // len(rows)) - SEEN
+    return rows if more <= 0 else np.concatenate([rows, _met(both, old, new, more, (seed, Stream.EXPLORED_STATES, 1))])
+
+
+def _met(both: Simulator, old: RealPolicy, new: RealPolicy, episodes: int, seeds: tuple[int, ...]) -> FloatArray:
+    rows = []
     for k in range(2):
-        played = roll_out(both, ConstantPolicy(k, 2), episodes=SEEN, seed=seeds, record=True, what="differences")
+        played = roll_out(both, ConstantPolicy(k, 2), episodes=episodes, seed=seeds, record=True, what="differences")
         assert played.visits is not None
         rows.append(new(played.visits.states) - old(played.visits.states))
     return np.concatenate(rows)
