@@ -94,3 +94,14 @@ def test_a_share_of_visits_stands_behind_rules_only(state):
     log = Log(frame, state=state, action="act", reward="reward")
     with pytest.raises(InvalidOptionError, match=r"min_support counts the records behind a decision here.*got 0\.05"):
         improve(log, "log", ["always:go"], min_support=0.05)
+
+
+def test_of_regions_within_a_budget_only_the_best_plan_was_sought():
+    low, high = (lambda states: np.zeros(len(states), dtype=int)), (lambda states: np.asarray(states[:, 0] > 0.5) * 1)
+    log, half = rows_log(), lambda states: np.asarray(states[:, 0] < 0.2) * 1
+    everything = improve(log, low, [high, half])
+    within = improve(log, low, [high, half], budget=everything.best.changes - 0.01)
+    assert 0 < within.best.changes < everything.best.changes
+    with pytest.raises(InvalidOptionError, match="only the best plan within a budget of"):
+        within.at(within.best.changes / 2)
+    assert "within the budget of 0.01 but the current policy" in str(improve(log, low, [high, half], budget=0.01))

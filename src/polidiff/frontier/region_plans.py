@@ -56,6 +56,7 @@ def solve_regions(problem: RegionEdits, options: ImproveOptions, most: int | Non
         ledger=_ledger(problem, used, front[-1]),
         gap=max(plan.gap for plan in made),
         unit="expected",
+        budget=options.budget,
         outcomes=problem.world.outcomes,
         current_return=made[0].expected_return,
         optimum=max(points[plan][1] for plan in front),
