@@ -13,11 +13,11 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NEEDS = {
     "frozen_lake": (["gymnasium"], "left instead of down"),
     "sepsis": (["icu_sepsis"], "0.787 now,    0.875 proposed"),
-    "behaviour_clone": (["gymnasium", "sklearn"], "Over all starts: fewer steps in balance (−"),
-    "two_outcomes": (["mo_gymnasium"], "a richer treasure (+13.3) but a longer dive (+6)"),
+    "behaviour_clone": (["gymnasium", "sklearn"], "Over all starts: fewer steps in balance (by "),
+    "two_outcomes": (["mo_gymnasium"], "a richer treasure (by 13.3) but a longer dive (by 6)"),
     "torch_module": (["torch", "gymnasium"], "instead of coast"),
-    "sb3_checkpoints": (["stable_baselines3"], "Over all starts: more steps in balance (+"),
-    "lunar_lander": (["Box2D"], "Over all starts: fewer bursts of the main engine (−"),
+    "sb3_checkpoints": (["stable_baselines3"], "Over all starts: more steps in balance (by "),
+    "lunar_lander": (["Box2D"], "Over all starts: fewer bursts of the main engine (by "),
 }
 QUICK = ["frozen_lake", "sepsis", "two_outcomes"]
 OTHERS = [pytest.param(name, marks=pytest.mark.slow if name == "behaviour_clone" else pytest.mark.adapters)

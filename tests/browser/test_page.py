@@ -37,7 +37,7 @@ def assert_quiet(driver):
 
 def assert_shows(driver, plan, place):
     state = driver.execute_script(STATE)
-    assert state["number"] == str(place + 1)
+    assert state["number"] == str(place)
     assert state["cards"][0] == number(plan.changes)
     assert state["cards"][1] == number(plan.expected_return, 6)
     assert len(state["changes"]) == len(plan.patch)
@@ -233,7 +233,7 @@ def test_guards_that_a_reader_types_leave_the_plans_that_keep_them(show):
     guards.clear()
     guards.send_keys("changes <= 1")
     assert driver.execute_script(shown) == [False, False, True, True]
-    assert driver.find_element(By.ID, "plan-number").text == "2"  # the nearest plan that keeps it
+    assert driver.find_element(By.ID, "plan-number").text == "1"  # the nearest plan that keeps it
     guards.clear()
     guards.send_keys("mortality < 3")
     assert "Not understood: mortality < 3" in driver.find_element(By.ID, "guards-said").text

@@ -28,7 +28,7 @@ EXPECTED = {  # report -> what a reader must find, in the order of the questions
         "95 %",
     ),
     "plans": (
-        "Look at plan 2",
+        "Look at plan 1",
         "coupon where age < ",
         "Yes: more sales",
         "No outcome gets worse",

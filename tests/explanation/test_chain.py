@@ -79,7 +79,7 @@ def test_the_sentence_says_but_where_better_meets_worse(explanation):
     text = str(explanation)
     assert (
         "From s0 or s1, in s1 do action 1 instead of action 0, then in s5 do action 1 instead of action 0. "
-        "This leads to a longer trajectory (+2) but more visits to desired states (+2)."
+        "This leads to a longer trajectory (by 2) but more visits to desired states (by 2)."
     ) in text
     assert "From s6 … s10, the two policies act the same." in text
 

@@ -58,7 +58,7 @@ def test_no_whole_effect_follows_the_path_of_a_minority(seven):
     assert len(sentence.meetings) == 7
     text = str(seven)
     assert "episodes meet different changes: " in text
-    assert "and 2 more regions with smaller effects. Together they lead to more return (+4)" in text
+    assert "and 2 more regions with smaller effects. Together they lead to more return (by 4)" in text
     told = text.split("Where they differ")[0]
     assert all(f"in s{k} (" in told for k in range(3, 8))
     assert "in s1 (" not in told, "the smallest effects are counted, not told"

@@ -25,7 +25,7 @@ from polidiff.report.page import page_html
 from tests.report import extremes, samples
 from tests.results import FEW, explanation, one_of_few, page_of
 
-MOST_WORDS = 165  # of all five answers
+MOST_WORDS = 155  # of all five answers
 QUESTIONS = ("What now?", "What changes?", "Is it better?", "For whom worse?", "How sure is that?")
 ADVICE = (
     "There is nothing to adopt", "Say first which", "Do not adopt it", "Weigh it", "Test it first", "Adopt a part",
@@ -58,7 +58,7 @@ def reading_of(verdicts: tuple[Verdict, ...], outcomes: tuple[Outcome, ...]) -> 
 
 def advised(record: Frontier, verdicts: tuple[Verdict, ...]) -> str:
     """How the advice about the plan shown first begins: nobody has looked for groups that it harms."""
-    plan, tones = f"plan {record.plans.index(record.knee) + 1}", reading_of(verdicts, record.outcomes)
+    plan, tones = f"plan {record.plans.index(record.knee)}", reading_of(verdicts, record.outcomes)
     worse, doubted = any(v.valence == "worse" for v in verdicts), bool(doubts(record, list(verdicts)))
     if tones == "In part":
         return f"Weigh {plan}: " if worse else f"Test {plan} first: "
@@ -104,7 +104,7 @@ PAGES = {
     "sixty regions": (extremes.huge, "Weigh it", "In part"),
     "hostile names": (extremes.hostile, "Weigh it", "In part"),
     "a table without a better plan": (lambda: improve(queue(), [0] * 4), "No change is worth it", "No plan is better"),
-    "plans": (samples.frontier, "Weigh plan 3: it is better on ", "In part"),
+    "plans": (samples.frontier, "Weigh plan 2: it is better on ", "In part"),
 }
 
 
@@ -151,8 +151,10 @@ def test_the_answers_about_a_difference_are_those_of_the_record(seed):
     assert answers["Is it better?"].startswith(f"{told}: ")
     assert answers["For whom worse?"].startswith(("No group is shown", "Nobody can say")) == (not losers(record))
     assert answers["How sure is that?"].startswith("Exact") == all(v.difference.exact for v in record.verdicts)
-    for region in sorted(record.regions, key=lambda r: -r.support.share)[:3]:
-        assert region.proposed in answers["What changes?"]
+    largest = sorted(record.regions, key=lambda r: -r.support.share)[:3]
+    told = [region for region in largest if region.proposed in answers["What changes?"]]
+    assert told[:1] == largest[:1]
+    assert told == largest or "further rule" in answers["What changes?"]
 
 
 @given(FEW)

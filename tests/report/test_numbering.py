@@ -11,10 +11,13 @@ import pytest
 from polidiff import explain, improve
 from polidiff.domains import navigation
 from polidiff.explanation.change_numbers import number_changes
-from polidiff.explanation.plan_text import change_texts
+from polidiff.explanation.plan_text import change_texts, render_frontier
+from polidiff.records.numbers import number as told
 from polidiff.records.rule import Condition, Rule, change_key
 from polidiff.report.markdown import markdown
 from polidiff.report.page import page_html
+from polidiff.report.plans import plans_table, plans_view
+from tests.report import extremes
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +53,24 @@ def test_a_change_of_a_plan_never_takes_the_number_of_a_region_everywhere(both):
     everywhere = replace(told.regions[1], rule=Rule(()))
     numbering = number_changes(replace(told, regions=(told.regions[0], everywhere)), frontier)
     assert numbering.of(frontier.best) == ("S1", "S3", "S4")
+
+
+def test_plans_are_told_below_an_explanation_with_the_numbers_of_its_regions(both):
+    told, frontier = both
+    last = replace(told.regions[2], id="S9")
+    text = render_frontier(frontier, replace(told, regions=(*told.regions[:2], last)))
+    assert re.findall(r"• (S\d+): ", text) == ["S1", "S2", "S9", "S10", "S11"]
+    assert text.endswith("• S10 and S11 are offered changes, but no regions of the difference above")
+    assert "offered changes" not in str(frontier)
+
+
+def test_a_plan_is_told_by_its_place_and_plan_0_changes_nothing():
+    frontier = extremes.huge_frontier()
+    view = plans_view(frontier, room=40_000)
+    rows = plans_table(view.plans, frontier).rows
+    assert 2 < len(rows) < len(frontier.plans)  # the page is thinned
+    assert all(told(frontier.cost(frontier.plans[int(place)])) == cost for place, cost, *_ in rows)
+    assert (rows[0][0], rows[-1][0]) == ("0", str(len(frontier.plans) - 1))
 
 
 def test_every_change_of_the_ledger_has_a_number_of_its_own(both):

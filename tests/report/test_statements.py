@@ -18,7 +18,8 @@ from polidiff import TabularMDP, check, explain, improve
 from polidiff.explanation.plan_text import change_texts, plan_verdicts
 from polidiff.explanation.region_places import outside, places_told
 from polidiff.explanation.text import sentence_text
-from polidiff.explanation.words import MOST_NAMED, few, in_order, names_text, rule_text, verdicts_text
+from polidiff.explanation.verdict_words import verdicts_text
+from polidiff.explanation.words import MOST_NAMED, few, in_order, names_text, rule_text
 from polidiff.records.explanation import Explanation, Sentence, Support, WorseOff
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import Frontier, PlanRule
@@ -130,9 +131,9 @@ def test_the_first_screen_of_plans_answers_for_the_plan_that_the_slider_shows():
     record = samples.frontier()
     assert record.knee is record.plans[2]  # two changes: 21.9895; the third adds 0.001
     words = said(page_html(record))
-    assert "Weigh plan 3: it is better on " in words
+    assert "Weigh plan 2: it is better on " in words
     assert "the first 2 of 3 changed decisions per episode add 12 to return, the rest 0.001." in words
-    assert "Plan 3 of 4" in words
+    assert "Plan 2 of 3" in words
 
 
 def test_nothing_empty_is_shown():
@@ -227,7 +228,7 @@ def test_no_list_ends_in_silence():
 
 def test_the_ledger_of_a_page_names_its_plan():
     words = said(page_html(samples.frontier()))
-    assert "What each change is worth in plan 4" in words
+    assert "What each change is worth in plan 3" in words
 
 
 def test_the_ledger_of_a_page_says_that_some_changes_are_not_in_its_plan():

@@ -229,7 +229,9 @@ def demo_command(example: str, seed: int, to: Output) -> None:
 def spoken(example: str, explanation: Explanation, frontier: Frontier) -> str:
     """What the terminal says: the difference and the plans; for sepsis, sentences to read aloud."""
     if example != "icu-sepsis":
-        return f"{explanation}\n\n{frontier}"
+        from polidiff.explanation.plan_text import render_frontier
+
+        return f"{explanation}\n\n{render_frontier(frontier, explanation)}"
     from polidiff.domains.icu_sepsis_words import summary
 
     return summary(explanation, frontier)

@@ -41,6 +41,7 @@ from polidiff.explanation.words import (
     interval_text,
     listing,
     odds_text,
+    spoken_amount,
 )
 from polidiff.options import CheckOptions
 from polidiff.records.explanation import Explanation, Verdict
@@ -103,8 +104,9 @@ def weigh_up(
     unknown = [verdict for verdict in asked if verdict.direction == "unknown"]
     if worse and not better:
         doubted = doubts(record, worse)
-        rest = f"what it does to {_named(unknown)} is not known" if unknown else "better on nothing"
-        lost = f"it is worse on {_named(worse)} and {rest}{_if_so(record, worse, doubted)}"
+        rest = f", and what it does to {_named(unknown)} is not known" if unknown else ""
+        better_on = " and better on nothing" * (not unknown)
+        lost = f"it is worse on {_named(worse)}{better_on}{_if_so(record, worse, doubted)}{rest}"
         seen = " on this evidence" * bool(unknown)
         return Advice("do not", f"Do not adopt {what}{seen}: {lost}.", (*doubted, *_tests(record, unknown)))
     if worse:
@@ -281,11 +283,6 @@ def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckR
     by_name = {verdict.outcome: verdict for verdict in told.verdicts}
     outcomes = {outcome.name: outcome for outcome in told.outcomes}
 
-    def figures(verdict: Verdict) -> str:
-        known = not math.isnan(verdict.difference.estimate)
-        shown = interval_text(verdict.difference, outcome=outcomes.get(verdict.outcome))
-        return shown if known else verdict.note or "nothing is known of it"
-
     for guard in parse_guards(options.keep, list(by_name)):
         checked.append(guard.text)
         reason = _broken(guard, by_name[guard.outcome], outcomes.get(guard.outcome))
@@ -293,8 +290,7 @@ def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckR
             reasons.append(reason)
     if not options.allow_unknown:
         checked.append("no outcome is unknown")
-        unknown = [v for v in told.verdicts if v.direction == "unknown"]
-        reasons += [f"the effect on {v.outcome} is unknown ({figures(v)})" for v in unknown]
+        reasons += [_unknown(v, outcomes[v.outcome]) for v in told.verdicts if v.direction == "unknown"]
     if options.keep or not options.allow_unknown:
         reasons += [a.detail for a in told.assumptions if a.name == CHOSEN and a.alarming]
     if not options.keep:
@@ -303,8 +299,14 @@ def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckR
         if judged:
             checked.append(f"{'none of ' + ', '.join(judged) if unjudged else 'no outcome'} gets worse over all starts")
         worse = [v for v in told.verdicts if v.valence == "worse"]
-        reasons += [f"{v.outcome} gets worse ({figures(v)})" for v in worse]
+        reasons += [f"{v.outcome} gets worse (by {spoken_amount(v.difference, outcomes[v.outcome])})" for v in worse]
     return CheckResult(not reasons, tuple(reasons), tuple(checked), unjudged)
+
+
+def _unknown(verdict: Verdict, outcome: Outcome) -> str:
+    known = not math.isnan(verdict.difference.estimate)
+    why = interval_text(verdict.difference, outcome=outcome) if known else verdict.note or "nothing is known of it"
+    return f"the effect on {outcome.name} is unknown ({why})"
 
 
 def _broken(guard: Guard, verdict: Verdict, outcome: Outcome | None) -> str | None:

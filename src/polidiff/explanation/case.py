@@ -17,14 +17,8 @@ from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
 from polidiff.explanation.region_places import after_another
 from polidiff.explanation.text import acts_the_same, sentence_text
-from polidiff.explanation.words import (
-    place_text,
-    rule_text,
-    swap_text,
-    swap_words,
-    verdicts_text,
-    withheld_text,
-)
+from polidiff.explanation.verdict_words import verdicts_text
+from polidiff.explanation.words import place_text, rule_text, swap_text, swap_words, withheld_text
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Region, Sentence, Verdict
 from polidiff.records.numbers import number, share_text

@@ -20,6 +20,7 @@ class Numbering:
     """Numbers of changes by their key."""
 
     numbers: Mapping[str, str] = field(default_factory=dict)
+    regions: frozenset[str] = frozenset()  # those of them that an explanation tells
 
     def of(self, plan: Plan) -> tuple[str, ...]:
         """The numbers of a plan's changes, in the order in which they are told; "" where a state is named."""
@@ -38,6 +39,11 @@ class Numbering:
         """Of changes that are told together, what each is called in the others: its number, or what it is."""
         return {entry.change: self.of_entry(entry) or entry.change for entry in entries}
 
+    def new(self, entries: Sequence[LedgerEntry]) -> list[str]:
+        """Numbers that no region of the explanation has, if there is one."""
+        numbers = filter(None, map(self.of_entry, entries)) if self.regions else ()
+        return [number for number in numbers if number not in self.regions]
+
     def named(self, entry: LedgerEntry) -> str:
         """A change of the ledger with its number in front."""
         number = self.of_entry(entry)
@@ -48,12 +54,13 @@ def number_changes(explanation: Explanation | None, frontier: Frontier) -> Numbe
     """Numbers for a page with a frontier, and perhaps an explanation above it."""
     regions = () if explanation is None else explanation.regions
     numbers = {r.key: r.id for r in regions if r.key and not _is_named(r.rule)}
+    told = frozenset(numbers.values())
     last = max((int(r.id[1:]) for r in regions if re.fullmatch(r"S[0-9]+", r.id)), default=0)
     for key in _all_keys(frontier):
         if key not in numbers:
             last += 1
             numbers[key] = f"S{last}"
-    return Numbering(numbers)
+    return Numbering(numbers, told)
 
 
 def _all_keys(frontier: Frontier) -> Iterator[str]:

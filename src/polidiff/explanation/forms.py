@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.explanation.words import listing, place_text, verdicts_text
+from polidiff.explanation.verdict_words import verdicts_text
+from polidiff.explanation.words import listing, place_text
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import FormScore, Length, Verdict
 from polidiff.records.numbers import number

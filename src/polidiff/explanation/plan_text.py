@@ -9,6 +9,7 @@ from polidiff.explanation.advice import conditions, weigh_up
 from polidiff.explanation.change_numbers import Numbering, number_changes
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing, in_doubt, judged_effect
 from polidiff.explanation.text import people_text, unit_text
+from polidiff.explanation.verdict_words import verdicts_text
 from polidiff.explanation.words import (
     MOST_NAMED,
     amount_text,
@@ -23,11 +24,10 @@ from polidiff.explanation.words import (
     names_text,
     place_text,
     rule_text,
-    verdicts_text,
     worth_text,
 )
-from polidiff.records.explanation import Verdict, VerdictDirection
-from polidiff.records.numbers import counted, interval_numbers, number, percent
+from polidiff.records.explanation import Explanation, Verdict, VerdictDirection
+from polidiff.records.numbers import counted, interval_numbers, number, percent, telling_digits
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
@@ -40,19 +40,20 @@ UNNUMBERED = Numbering()
 MOST_TOLD = 3  # changes on the first screen
 
 
-def render_frontier(frontier: Frontier) -> str:
-    """The frontier as a table, the bound and the ledger."""
-    return say_plans(suppressed(frontier)).text()
+def render_frontier(frontier: Frontier, above: Explanation | None = None) -> str:
+    """The frontier as a table, the bound and the ledger; changes have the numbers of an explanation told above it."""
+    told = suppressed(frontier)
+    return say_plans(told, number_changes(above and suppressed(above), told), answered=False).text()
 
 
-def say_plans(frontier: Frontier, numbering: Numbering | None = None) -> Said:
+def say_plans(frontier: Frontier, numbering: Numbering, *, answered: bool = True) -> Said:
     """What is said about plans; the table of them is part of the opening, as a terminal has no other.
 
-    With numbers of changes also the five answers, and the changes of the plan to look at first.
+    Where answered, with the five answers and the changes of the plan to look at first.
     """
     opening = (frontier_headline(frontier), "", *_plan_rows(frontier))
-    blocks = (_others(frontier), _ledger(frontier), *closing(frontier))
-    if numbering is None or not frontier.plans:
+    blocks = (_others(frontier), _ledger(frontier, numbering), *closing(frontier))
+    if not answered or not frontier.plans:
         return Said(TITLE, opening, (), blocks_of(*blocks))
     changes = Block("groups", "What the plan to look at first changes", change_texts(frontier.knee, numbering))
     return Said(TITLE, opening, plan_answers(frontier), blocks_of(changes, *blocks))
@@ -66,7 +67,8 @@ def frontier_headline(frontier: Frontier) -> str:
     now = frontier.plans[0]
     broken = ", which breaks what is to be kept" if now.breaks else ""
     named = _for_what(frontier)
-    what, proof, more = f"{counted(len(frontier), 'plan')}{named and f'{named}:'}", "all proven", ""
+    offered = len(frontier.plans) - 1
+    what, proof, more = f"{counted(offered, 'plan')}{named}:", "all proven" if offered > 1 else "proven", ""
     if frontier.budget is not None:
         unit = unit_text(frontier.world, frontier.unit, short=True)
         what, proof = f"The best plan{named} within {number(frontier.budget)} {unit}:", "proven"
@@ -85,9 +87,10 @@ def objective(frontier: Frontier) -> Outcome | None:
 
 
 def returned(value: float, frontier: Frontier) -> str:
-    """What a plan returns, as people say the outcome that it improves."""
+    """What a plan returns, as people say the outcome that it improves, in digits that tell plans apart."""
     natural = frontier.sign * value
-    return f"{number(100 * natural)} %" if _says_percent(frontier) else number(natural, 6)
+    digits = telling_digits([plan.expected_return for plan in frontier.plans])
+    return f"{number(100 * natural, digits)} %" if _says_percent(frontier) else number(natural, digits)
 
 
 def _says_percent(frontier: Frontier) -> bool:
@@ -131,28 +134,32 @@ def _judged_head(frontier: Frontier) -> str:
     best, now = frontier.best, plan_return(frontier.plans[0], frontier)
     named = _for_what(frontier)
     brings = "brings" if named else "returns"
-    if len(frontier.plans) == 1:
+    offered = len(frontier.plans) - 1
+    if not offered:
         within = "" if frontier.budget is None else f" within the budget of {number(frontier.budget)}"
         return f"No plan{named}{within} but the current policy, which {brings} {now}."
+    plans, none = f"{counted(offered, 'plan')}{named}", "none is" if offered > 1 else "it is not"
+    unshown = f"{plans}; {none} shown to gain over the current policy, which {brings} {now}"
     if best.gain is None or best is frontier.plans[0]:
-        return f"{len(frontier)} plans{named}; none is shown to gain over the current policy, which {brings} {now}."
+        return f"{unshown}."
     if not best.gain.low > 0:
+        kept = "of those that keep it, the surest" if offered > 1 else "this one keeps it and"
         return (
-            f"{len(frontier)} plans{named}; none is shown to gain over the current policy, which {brings} {now} and "
-            f"breaks what is to be kept; of those that keep it, the surest {brings} {plan_return(best, frontier)} "
+            f"{unshown} and breaks what is to be kept; {kept} {brings} {plan_return(best, frontier)} "
             f"({gain_text(best.gain, frontier)})."
         )
     if_so = conditions(frontier, [best])
     guarded = "" if all(plan.kept for plan in frontier) or not best.kept else " that is shown to keep the guards"
+    surest = f"the surest to gain{guarded}" if offered > 1 else "it"
     return (
-        f"{len(frontier)} plans{named}; the surest to gain{guarded} {brings} {plan_return(best, frontier)} "
-        f"instead of {now} ({gain_text(best.gain, frontier)}){if_so and ','}{if_so}."
+        f"{plans}; {surest} {brings} {plan_return(best, frontier)} instead of {now} "
+        f"({gain_text(best.gain, frontier)}){if_so and ','}{if_so}."
     )
 
 
 def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
     """A table of plans: number, cost, return, what was judged or no plan passes, and the changes."""
-    plans = list(enumerate(frontier.plans, 1))
+    plans = list(enumerate(frontier.plans))
     shown = plans if len(plans) <= limit else [plans[round(k * (len(plans) - 1) / (limit - 1))] for k in range(limit)]
     proven = frontier.world.enumerated  # a bound in a table that was estimated proves nothing
     unit = unit_text(frontier.world, frontier.unit, short=True)
@@ -227,15 +234,24 @@ def exceptions_text(plan: Plan) -> str:
     return f" ({'; '.join(said)})" if said else ""
 
 
-def _ledger(frontier: Frontier, limit: int = 10) -> Block:
+def ranked_changes(frontier: Frontier) -> list[LedgerEntry]:
+    """The changes of the ledger, the one that is worth most first."""
     entries = frontier.ledger.entries if frontier.ledger is not None else ()
+    return sorted(entries, key=lambda entry: -entry.shapley.estimate)
+
+
+def _ledger(frontier: Frontier, numbering: Numbering, limit: int = 10) -> Block:
+    entries = ranked_changes(frontier)
     where = ", in the table that chose the plans" if frontier.judged else ""
     less = f" in less {frontier.objective}" if frontier.sign < 0 else ""
     plan = valued_plan(frontier)[1]
     title = f"What each change is worth{less} (alone; added last to the {plan}; Shapley value{where})"
-    names = number_changes(None, frontier).among(entries[:limit])
+    names = numbering.among(entries[:limit])
     lines = [_ledger_line(entry, objective(frontier), names) for entry in entries[:limit]]
-    return Block("ledger", title, (*lines, *ledger_rest(len(entries), limit)))
+    new = numbering.new(entries[:limit])
+    are = "are offered changes, but no regions" if len(new) > 1 else "is an offered change, but no region"
+    beside = (f"{few(new)} {are} of the difference above",) * bool(new)
+    return Block("ledger", title, (*lines, *ledger_rest(len(entries), limit), *beside))
 
 
 def ledger_rest(count: int, limit: int) -> tuple[str, ...]:
@@ -344,7 +360,7 @@ def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:
     groups = [line.removeprefix(LOSES) for line in plan.sentences if line.startswith(LOSES)]
     looked_for = bool(plan.sentences) and not plan.patch.chosen_on
     losing = [f"some {starts}"] * bool(groups) if looked_for else None
-    advice = weigh_up(frontier, verdicts, losing, f"plan {frontier.plans.index(plan) + 1}")
+    advice = weigh_up(frontier, verdicts, losing, f"plan {frontier.number(plan)}")
     worse = [verdict.outcome for verdict in verdicts if verdict.valence == "worse"]
     unknown = [verdict.outcome for verdict in verdicts if verdict.direction == "unknown"]
     lost = f"On average over all {starts} it is worse on {few(worse)}" if worse else "No outcome gets worse on average"

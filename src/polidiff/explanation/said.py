@@ -32,14 +32,8 @@ from polidiff.explanation.text import (
     whose_decisions,
     worse_off_text,
 )
-from polidiff.explanation.words import (
-    few,
-    names_states,
-    names_text,
-    place_text,
-    swap_text,
-    verdicts_text,
-)
+from polidiff.explanation.verdict_words import verdicts_text
+from polidiff.explanation.words import at_times, few, listing, names_states, names_text, place_text, swap_words
 from polidiff.records.explanation import Explanation, Region, Verdict
 from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Outcome
@@ -53,11 +47,12 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 MOST_CHIPS = 7  # outcomes told one by one
 MOST_NAMED = 3
-MOST_TOLD = 2  # of many outcomes that get better, and of those that get worse
-MOST_LETTERS = 300  # about who loses, on the first screen
+MOST_TOLD = 1  # of many outcomes that get better, and of those that get worse
+MOST_LETTERS = 180  # about who loses, on the first screen
+MOST_PLACED = 240  # letters about what changes where, on the first screen
 MOST_LINES = 12  # of one block in a terminal
 MOST_BOUNDS = 9  # of rules told on the first screen
-MOST_FEATURES = 4  # of rules that are not
+MOST_FEATURES = 3  # of rules that are not
 MARKS: dict[Tone, str] = {"better": "▲", "worse": "▼", "neutral": "◆", "same": "=", "unknown": "?"}
 TONE_WORDS: dict[Tone, str] = {
     "better": "get better",
@@ -167,15 +162,11 @@ def closing(record: Explanation | Frontier) -> tuple[Block, ...]:
     if isinstance(record, Frontier):
         unshown = record.plans if record.best is record.plans[0] else ()  # why not even the first of them is the best
         told = next((plan for plan in unshown if plan.warnings), record.best)
-        number = next(k for k, plan in enumerate(record.plans, 1) if plan is told)
         notes = [note for note in told.warnings if not note.startswith(UNKNOWN_GAIN)]
-        best = tuple(note.replace("this plan", f"plan {number} of {len(record.plans)}") for note in notes)
+        best = tuple(note.replace("this plan", f"plan {record.number(told)}") for note in notes)
         best += _unknown_gains(record)
-        others = [
-            str(k) for k, plan in enumerate(record.plans, 1) if not plan.kept and plan.patch.edits and k != number
-        ]
-        plans = f"plan{'s' * (len(others) > 1)} {names_text(others, 'and')} of {len(record.plans)}"
-        best += (f"not shown to keep the guards: {plans}",) if others else ()
+        others = [k for k, plan in enumerate(record.plans) if not plan.kept and plan.patch.edits and plan is not told]
+        best += (f"not shown to keep the guards: {_plans_named(others)}",) if others else ()
     return (
         Block("rests", "What this rests on", tuple(rests_on_lines(record))),
         Block("notes", "Note", (*record.warnings, *best)),
@@ -184,16 +175,16 @@ def closing(record: Explanation | Frontier) -> tuple[Block, ...]:
 
 def _unknown_gains(frontier: Frontier) -> tuple[str, ...]:
     """Why gains are not known, each reason once behind the numbers of the plans that share it."""
-    plans: dict[str, list[str]] = {}
-    for k, plan in enumerate(frontier.plans, 1):
+    plans: dict[str, list[int]] = {}
+    for k, plan in enumerate(frontier.plans):
         for note in plan.warnings:
             if note.startswith(UNKNOWN_GAIN):
-                plans.setdefault(note.removeprefix(UNKNOWN_GAIN), []).append(str(k))
-    return tuple(
-        f"what plan{'s' * (len(numbers) > 1)} {names_text(numbers, 'and')} of {len(frontier.plans)} would gain is not "
-        f"known: {reason}"
-        for reason, numbers in plans.items()
-    )
+                plans.setdefault(note.removeprefix(UNKNOWN_GAIN), []).append(k)
+    return tuple(f"what {_plans_named(some)} would gain is not known: {reason}" for reason, some in plans.items())
+
+
+def _plans_named(numbers: Sequence[int]) -> str:
+    return f"plan{'s' * (len(numbers) > 1)} {names_text([str(k) for k in numbers], 'and')}"
 
 
 def _opening(explanation: Explanation) -> Iterator[str]:
@@ -265,22 +256,37 @@ def _changes(explanation: Explanation) -> str:
     if not regions and not explanation.withheld:
         return "Nothing: the two policies act the same wherever it matters."
     if not regions and not explanation.changes:
-        few = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
-        return f"Only {'' if explanation.world.one_step else 'decisions of '}{few} change, which are not shown."
+        unit = explanation.world.counted_in
+        who = "Fewer than" if unit == "decisions" else "Only decisions of fewer than"
+        return f"{who} {explanation.methods.min_group} {unit} change, which are not shown."
     idle = idle_text(explanation)
     share = f"{changes_text(explanation)} change{idle and f' ({idle})'}"
     share = "How often actions are chosen changes" if only_chances(explanation) else share
-    if not regions:
-        return f"{share}, all in groups too small to be shown."
+    return f"{share}: {_swaps(regions)}" if regions else f"{share}, all in groups too small to be shown."
+
+
+def _swaps(regions: Sequence[Region]) -> str:
+    """What is done where in the largest regions; of long rules the features that they depend on."""
     largest = sorted(regions, key=lambda region: -region.support.share)
-    long = sum(region.rule.literals for region in largest[:MOST_NAMED]) > MOST_BOUNDS
+    bounds = sum(region.rule.literals for region in largest[:MOST_NAMED])
+    long = bounds > MOST_BOUNDS or len(place_text(largest[0].rule)) > MOST_PLACED
     alike: dict[str, list[Region]] = {}  # states, and places too long to tell, by what is done there
     for region in largest:
-        alike.setdefault(swap_text(region) if long or names_states(region.rule) else region.id, []).append(region)
+        alike.setdefault(_done(region) if long or names_states(region.rule) else region.id, []).append(region)
     shown = list(alike.values())[:MOST_NAMED]
-    others = len(regions) - sum(map(len, shown))
+    texts = [_change(group, regions, long=long) for group in shown]
+    while len(texts) > 1 and len("".join(texts)) > MOST_PLACED:
+        texts.pop(), shown.pop()
+    told = [region for group in shown for region in group]
+    features = list(dict.fromkeys(name for region in told for name in region.rule.features))
+    features = features if len("".join(features[:MOST_FEATURES])) < MOST_PLACED / 2 else [f"{len(features)} features"]
+    they = "The regions depend" if len(told) > 1 else "The region depends"
+    depend = f" {they} on {few(features, most=MOST_FEATURES)}." if long and not names_states(told[0].rule) else ""
+    parts = list(dict.fromkeys(name for region in told if region.direction for name in region.direction.also))
+    beside = f" Other parts of the action ({few(parts)}) may change too." if parts else ""
+    others = len(regions) - len(told)
     more = f"; {counted(others, 'further rule')} below" if others else ""
-    return f"{share}: {'; '.join(_change(group, regions, long=long) for group in shown)}{more}."
+    return f"{'; '.join(texts)}{more}.{depend}{beside}"
 
 
 def _apart_unseen(explanation: Explanation) -> str:
@@ -294,20 +300,27 @@ def _apart_unseen(explanation: Explanation) -> str:
 
 
 def _change(group: Sequence[Region], regions: Sequence[Region], *, long: bool) -> str:
-    """What is done where, behind the number by which the page refers to it; named states are their own.
-
-    Of long rules the features are named; where they are told in full is under the same number.
-    """
+    """What is done where, behind the number by which the page refers to it and tells long rules in full."""
     region = group[0]
     if names_states(region.rule):
         names = [str(name) for one in regions if one in group for name in one.rule.conditions[0].values or ()]
-        return f"{swap_text(region)} in {names_text(names, 'and' if len(group) > 1 else 'or')}"
+        return f"{_done(region)} in {names_text(names, 'and' if len(group) > 1 else 'or')}"
     if long:
         numbers = names_text([one.id for one in regions if one in group], "and")
         numbers = numbers if len(group) <= MOST_CHIPS else f"{len(group)} regions"
-        features = dict.fromkeys(name for one in group for name in one.rule.features)
-        return f"{swap_text(region)} in {numbers}, depending on {few(list(features), most=MOST_FEATURES)}"
-    return f"{region.id}, {swap_text(region)} {place_text(region.rule)}{outside(regions)[region.id]}"
+        return f"{_done(region)} in {numbers}"
+    return f"{region.id}, {_done(region)} {place_text(region.rule)}{outside(regions)[region.id]}"
+
+
+def _done(region: Region) -> str:
+    """What is done in a region, without figures: what is done at times only is done more or less often."""
+    direction, shift = region.direction and replace(region.direction, also=()), region.shift
+    if direction is None and shift is not None:
+        often = "more" if shift.proposed > shift.current else "less"
+        return f"{listing([region.current, *(o.action for o in shift.also if often == 'more')])} {often} often"
+    if direction is None and at_times(region):
+        return f"{region.proposed} more often"
+    return swap_words(region.current, region.proposed, None, direction)
 
 
 def reading(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
@@ -359,7 +372,8 @@ def _losers(explanation: Explanation) -> str:
     if losing:
         losses: dict[str, list[str]] = {}
         for entry in losing:
-            loss = loss_text(explanation, entry, figures=entry.start is not None)  # the answer above has those of all
+            # the answer above has the figures of all starts; the section below has bounds
+            loss = loss_text(explanation, entry, "none" if entry.start is None else "estimate")
             losses.setdefault(group_words(explanation, entry, share=True), []).append(loss)
         groups = [f"{who}: {few(lost)}" for who, lost in list(losses.items())[:MOST_NAMED]]
         least = len(losses) <= MOST_CHIPS  # of many groups a long one need not be told

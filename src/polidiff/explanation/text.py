@@ -7,22 +7,24 @@ from dataclasses import replace
 from functools import partial
 
 from polidiff.explanation.region_places import after_another, earlier, group_words, outside, places_told
+from polidiff.explanation.verdict_words import verdicts_text
 from polidiff.explanation.words import (
     MOST_LISTED,
+    MOST_NAMED,
     RARELY,
-    amount_text,
+    Figures,
     assumption_text,
     changes_numbers,
     few,
     interval_text,
     listing,
+    moved_text,
     names_states,
     names_text,
     other_parts,
     place_text,
     rule_text,
     swap_text,
-    verdicts_text,
 )
 from polidiff.records.action import Action
 from polidiff.records.explanation import (
@@ -36,8 +38,8 @@ from polidiff.records.explanation import (
     WorldSummary,
     WorseOff,
 )
-from polidiff.records.numbers import counted, percent, share_text
-from polidiff.records.outcome import Assumption, Evaluation, Interval, Outcome
+from polidiff.records.numbers import counted, number, percent, share_text
+from polidiff.records.outcome import Assumption, Evaluation, Interval
 from polidiff.records.plan import Frontier
 from polidiff.records.rule import Rule
 
@@ -139,9 +141,11 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
     else:
         met = _told_once(sentence.path)
         where = _papers_places(explanation.regions) if paper else places_told(met, explanation.regions, comma=",")
-        deeds = ", then ".join(f"{where[k]} {_do(by_id[k], paper)}" for k in met)
-        if len(sentence.path) > MOST_IN_A_ROW and len(set(sentence.path)) < len(sentence.path):
-            deeds += f", and so on in turn, {len(sentence.path)} stretches in all"
+        first = met if paper or len(met) <= MOST_NAMED else met[: MOST_NAMED - 1]
+        deeds = ", then ".join(f"{where[k]} {_do(by_id[k], paper)}" for k in first)
+        if len(met) < len(sentence.path) or len(first) < len(met):
+            turns = " in turn" * (len(met) < len(sentence.path))
+            deeds += f", and so on{turns}, {len(sentence.path)} stretches in all"
     if paper:
         deeds = deeds.replace(", then ", " and then ")
         effect = verdicts_text(sentence.verdicts, explanation.outcomes, figures=False) or "no outcome is defined"
@@ -318,6 +322,8 @@ def region_text(region: Region, apart: str, people: str, actions: Sequence[Actio
         behind += (
             f", {counted(region.support.states, 'state')}"
             if region.states
+            else f", {number(region.support.episodes)} in all"
+            if people == "decision"
             else f", seen in {counted(region.support.episodes, people)}"
         )
     right, covered = (share_text(getattr(region, of), region.intervals.get(of)) for of in ("precision", "recall"))
@@ -335,20 +341,10 @@ def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
     return f"{group_words(explanation, entry, share=True)}: {loss_text(explanation, entry)}"
 
 
-def loss_text(explanation: Explanation, entry: WorseOff, *, figures: bool = True) -> str:
+def loss_text(explanation: Explanation, entry: WorseOff, figures: Figures = "bounds") -> str:
     """What a group loses, by how much."""
     outcome = next(o for o in explanation.outcomes if o.name == entry.outcome)
-    return moved_text(outcome, entry.difference, figures=figures)
-
-
-def moved_text(outcome: Outcome, difference: Interval, *, figures: bool = True) -> str:
-    """What becomes of an outcome, by how much.
-
-    >>> moved_text(Outcome("return", prefer="more"), Interval.exactly(-1.25))
-    'less return, by 1.25'
-    """
-    words = outcome.phrase("more" if difference.estimate > 0 else "less")
-    return f"{words}, by {amount_text(difference, outcome)}" if figures else words
+    return moved_text(outcome, entry.difference, figures)
 
 
 def quality_text(explanation: Explanation) -> str:
@@ -423,7 +419,7 @@ def rests_on_lines(record: Explanation | Frontier) -> list[str]:
     """What verdicts from a log rest on: what all share once, then each outcome, then what speaks against them."""
     rests = [(v.outcome, v.rests_on) for v in record.verdicts] if isinstance(record, Explanation) else []
     if isinstance(record, Frontier):
-        rests = [(f"plan {record.plans.index(record.best) + 1} of {len(record.plans)}", record.best.rests_on)]
+        rests = [(f"plan {record.number(record.best)}", record.best.rests_on)]
     lines = [(name, *line.split(". ", 1)) for name, line in rests if line is not None]
     groups: dict[str, list[str]] = {}
     for name, first, *_ in lines:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from polidiff.records.action import Action, Direction, Often, Shift
-from polidiff.records.explanation import Explanation, Region, SwapShare, Verdict
-from polidiff.records.numbers import counted, interval_numbers, number, percent, same_places, with_unit
+from polidiff.records.explanation import Explanation, Region, SwapShare
+from polidiff.records.numbers import interval_numbers, number, percent, same_places, with_unit
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import AS_NOW, Edit, Patch
 from polidiff.records.rule import ABOVE_ZERO, Condition, Rule, overlap
@@ -18,6 +18,7 @@ MOSTLY = 0.9  # share of decisions from which on an action is what a policy does
 MOST_NAMED = 7  # things in one sentence
 RARELY = 0.005  # share of decisions up to which what a part of an action does is not told
 MOST_LISTED = 50  # starts that a record lists; there may be more
+Figures: TypeAlias = Literal["none", "estimate", "bounds"]
 _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})", re.DOTALL)
 _EVERYWHERE = re.compile(r"(^[Ee]verywhere|\beverywhere(?=$|, whatever follows$))")
 
@@ -184,13 +185,19 @@ def swap_text(region: Region, *, short: bool = False) -> str:
     """What to do instead of what; where a policy does so only at times, how often before and after."""
     current, proposed = region.current, region.proposed
     often = {entry.action: entry for entry in region.support.actions}
-    if current in often and often[current].current < MOSTLY and current != proposed and not short:
+    if at_times(region) and not short:
         current, proposed = (
             f"{name} ({percent(often[name].current)} → {percent(often[name].proposed)})" if name in often else name
             for name in (current, proposed)
         )
         current += "" if region.proposed in often else " or another action"
     return swap_words(current, proposed, region.shift, region.direction, short=short)
+
+
+def at_times(region: Region) -> bool:
+    """Whether the current policy takes the action that gives way only in some of the decisions."""
+    given_up = next((entry for entry in region.support.actions if entry.action == region.current), None)
+    return given_up is not None and given_up.current < MOSTLY and region.current != region.proposed
 
 
 def other_parts(direction: Direction | None, swaps: Sequence[SwapShare], actions: Sequence[Action]) -> dict[str, float]:
@@ -236,8 +243,12 @@ def swap_words(
     return f"{current} → {proposed}" if short else f"{proposed} instead of {current}"
 
 
-def interval_text(interval: Interval, *, difference: bool = True, outcome: Outcome | None = None) -> str:
+def interval_text(
+    interval: Interval, *, difference: bool = True, outcome: Outcome | None = None, signs: bool | None = None
+) -> str:
     """An estimate with its interval; a result says once at which level its intervals hold.
+
+    A difference has its sign, unless words in front of it say which way it goes.
 
     >>> interval_text(Interval(2.0, 1.5, 2.5, 0.95)), interval_text(Interval(2.0, 1.5, math.inf, 0.95))
     ('+2, between +1.5 and +2.5', '+2, at least +1.5')
@@ -245,7 +256,7 @@ def interval_text(interval: Interval, *, difference: bool = True, outcome: Outco
     '+2 percentage points, between +1 and +3'
     """
     shown, unit = _in_its_unit(interval, outcome, difference=difference)
-    middle, low, high = interval_numbers(shown, signs=difference)
+    middle, low, high = interval_numbers(shown, signs=difference if signs is None else signs)
     return with_unit(middle, unit) + _bounded(shown, middle, (low, high), _SPOKEN)
 
 
@@ -287,13 +298,39 @@ def bare_bounds(interval: Interval, outcome: Outcome | None = None, *, differenc
 
 
 def amount_text(difference: Interval, outcome: Outcome | None = None) -> str:
-    """How large a difference is, behind words that say its direction: no sign.
+    """How large a difference is, behind words that say its direction: no sign; short enough for a card or a table.
 
     >>> amount_text(Interval(-2.0, -2.5, -1.5, 0.95)), amount_text(Interval.exactly(1.0), Outcome("stay", unit="steps"))
     ('2 [1.5, 2.5]', '1 step')
     """
-    shown, unit = _in_its_unit(difference, outcome, difference=True)
-    return with_unit(_with_bounds(shown.scaled(-1.0) if shown.estimate < 0 else shown), unit)
+    shown, unit = _in_its_unit(_amount(difference), outcome, difference=True)
+    return with_unit(_with_bounds(shown), unit)
+
+
+def spoken_amount(difference: Interval, outcome: Outcome | None = None) -> str:
+    """How large a difference is, in a sentence that says its direction: no sign.
+
+    >>> spoken_amount(Interval(-2.0, -2.5, -1.5, 0.95), Outcome("stay", unit="steps"))
+    '2 steps, between 1.5 and 2.5'
+    """
+    return interval_text(_amount(difference), outcome=outcome, signs=False)
+
+
+def moved_text(outcome: Outcome, difference: Interval, figures: Figures = "bounds", note: str | None = None) -> str:
+    """What becomes of an outcome: words say which way, so that the amount behind them has no sign.
+
+    >>> moved_text(Outcome("return", prefer="more"), Interval(-2.0, -2.5, -1.5, 0.95))
+    'less return (by 2, between 1.5 and 2.5)'
+    """
+    words = outcome.phrase("more" if difference.estimate > 0 else "less")
+    by = spoken_amount(difference, outcome)
+    by = estimate_text(difference, outcome, difference=True).lstrip("+−") if figures == "estimate" else by
+    behind = "; ".join(filter(None, ["" if figures == "none" else f"by {by}", note]))
+    return f"{words} ({behind})" if behind else words
+
+
+def _amount(difference: Interval) -> Interval:
+    return difference.scaled(-1.0) if difference.estimate < 0 else difference
 
 
 def estimate_text(interval: Interval, outcome: Outcome | None = None, *, difference: bool = False) -> str:
@@ -346,53 +383,6 @@ def _in_its_unit(interval: Interval, outcome: Outcome | None, *, difference: boo
     if outcome is not None and outcome.is_share:
         return interval.scaled(100.0), " percentage points" if difference else " %"
     return interval, f" {outcome.unit}" if outcome is not None and outcome.unit else ""
-
-
-def verdict_text(verdict: Verdict, outcome: Outcome, *, figures: bool = True) -> str:
-    """One outcome's verdict that is not "same", with its figures unless a table beside it holds them."""
-    shown = interval_text(verdict.difference, outcome=outcome)
-    if verdict.direction == "unknown":
-        known = [] if math.isnan(verdict.difference.estimate) else [shown]
-        why = "; ".join([*known, *filter(None, [verdict.note])])
-        return f"an unknown effect on {outcome.name}{f' ({why})' if figures and why else ''}"
-    assert verdict.direction != "same"
-    behind = "; ".join(filter(None, [shown if figures else "", verdict.note]))
-    return f"{outcome.phrase(verdict.direction)}{f' ({behind})' if behind else ''}"
-
-
-def verdicts_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome], *, figures: bool = True) -> str:
-    """Verdicts in one clause: those that agree with the first, "but" those that speak against it.
-
-    Directions come first, in the order of the outcomes; what is unknown or stays the same follows.
-    """
-    by_name = {outcome.name: outcome for outcome in outcomes}
-    decided = [v for v in verdicts if v.direction in ("more", "less")]
-    first = next((v.valence for v in decided if v.valence is not None), None)
-    sides = [[v for v in decided if (v.valence in (None, first)) is agrees] for agrees in (True, False)]
-    sides[bool(sides[1])] += [v for v in verdicts if v.direction == "unknown"]
-    room = len(verdicts) if len(verdicts) <= MOST_NAMED else MOST_NAMED - 1
-    agreeing = max(room // 2, room - len(sides[1]))  # of many, some of either side
-    shown = sides[0][:agreeing], sides[1][: room - min(agreeing, len(sides[0]))]
-    side_texts = [_side_texts(side, by_name, figures=figures) for side in shown]
-    same = [v.outcome for v in verdicts if v.direction == "same"]
-    left = len(verdicts) - sum(map(len, shown))
-    if left:
-        alike = f"no material difference in {few(same)}"
-        side_texts[bool(side_texts[1])].append(alike if left == len(same) else counted(left, "more outcome"))
-    return " but ".join(" and ".join(side) for side in side_texts if side)
-
-
-def _side_texts(side: Sequence[Verdict], outcomes: Mapping[str, Outcome], *, figures: bool) -> list[str]:
-    """Each verdict in words; a reason why several outcomes are unknown is said once, with the last of them."""
-    unknown = [v.note for v in side if v.direction == "unknown"]
-    texts = []
-    for k, verdict in enumerate(side):
-        note = verdict.note
-        if verdict.direction == "unknown" and note and unknown.count(note) > 1:
-            last = all(v.note != note or v.direction != "unknown" for v in side[k + 1 :])
-            verdict = replace(verdict, note=f"for all of these, {note}" if last else "")
-        texts.append(verdict_text(verdict, outcomes[verdict.outcome], figures=figures))
-    return texts
 
 
 def _condition_text(c: Condition) -> str:

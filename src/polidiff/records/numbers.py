@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 
 from polidiff.records.outcome import Interval
 
@@ -125,6 +126,18 @@ def same_places(intervals: Sequence[Interval]) -> list[str]:
     coarsest = min(known, default=None)
     texts = [number(one.estimate, places=coarsest) for one in intervals]
     return [text if text != "0" else interval_numbers(one)[0] for text, one in zip(texts, intervals, strict=True)]
+
+
+def telling_digits(values: Sequence[float]) -> int:
+    """Significant digits, at least those of any exact number, that tell the nearest two values apart; at most six.
+
+    >>> telling_digits([4.99664, 5.17845, 6.81482]), telling_digits([9.98949, 21.9895, 21.9905])
+    (4, 6)
+    """
+    ordered = sorted(values)
+    most = max(map(abs, ordered), default=0.0)
+    apart = [later - one for one, later in pairwise(ordered) if later - one > 1e-6 * most]
+    return min(6, max([DIGITS, *(1 + math.ceil(math.log10(most / gap)) for gap in apart)]))
 
 
 def _finest(value: float) -> int:

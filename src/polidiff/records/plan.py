@@ -271,6 +271,10 @@ class Frontier(Result, Sequence[Plan]):
         above = max(offered, key=lambda plan: (gain[id(plan)] / most - self.cost(plan) / cost, -self.cost(plan)))
         return above if gain[id(above)] / most - self.cost(above) / cost > 1e-9 else best
 
+    def number(self, plan: Plan) -> int:
+        """By which number a plan is told: its place in `plans`, so that plan 0 changes nothing."""
+        return next(k for k, known in enumerate(self.plans) if known is plan)
+
     def cost(self, plan: Plan) -> float:
         """What a plan costs in the frontier's unit: plans told as rules are compared by their number of rules."""
         return float(len(plan.rules)) if self.unit == "rules" else plan.changes

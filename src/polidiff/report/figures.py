@@ -199,7 +199,7 @@ def frontier_figures(frontier: Frontier, plans: plan_texts.PlansView) -> dict[st
 
 def _plans_figure(frontier: Frontier, plans: plan_texts.PlansView) -> Figure:
     chart = frontier_charts.plans_chart(frontier, PAGE, plans=plans.plans, picked=plans.start)
-    offered, unit = counted(len(frontier.plans), "plan"), unit_text(frontier.world, frontier.unit)
+    offered, unit = counted(len(frontier.plans) - 1, "plan"), unit_text(frontier.world, frontier.unit)
     summary = f"{frontier.aim} of {offered} against {unit}."
     return _figure("plans", "What changes buy", summary, chart, None)
 
@@ -250,7 +250,7 @@ def _ledger_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator
         return
     how, note = "computed over all subsets" if ledger.exact else "sampled", model_note(frontier)
     valued, words = valued_plan(frontier)
-    plan = next((f"plan {place}" for place, plan in enumerate(plans.plans, 1) if plan is valued), f"the {words}")
+    plan = f"the {words}" if valued is None else f"plan {frontier.number(valued)}"
     summary = f"What each of {counted(len(ledger.entries), 'change')} is worth alone and in {plan}; fair shares {how}."
     chart = frontier_charts.ledger_chart(frontier, PAGE, numbering)
     table, title = plan_texts.ledger_table(frontier, numbering), f"What each change is worth in {plan}"

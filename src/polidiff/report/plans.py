@@ -23,19 +23,14 @@ from polidiff.explanation.plan_text import (
     objective,
     plan_return,
     plan_verdicts,
+    ranked_changes,
     returned,
 )
 from polidiff.explanation.region_places import losers
 from polidiff.explanation.said import tone_of
 from polidiff.explanation.text import acts_the_same, start_text, unit_text, worse_off_text
-from polidiff.explanation.words import (
-    bare_bounds,
-    bounds_text,
-    estimate_text,
-    named_with_unit,
-    verdicts_text,
-    worth_text,
-)
+from polidiff.explanation.verdict_words import verdicts_text
+from polidiff.explanation.words import bare_bounds, bounds_text, estimate_text, named_with_unit, worth_text
 from polidiff.records.explanation import Explanation, Sentence
 from polidiff.records.numbers import counted, number, percent, with_unit
 from polidiff.records.outcome import Outcome
@@ -247,13 +242,13 @@ def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
     counts = frontier.unit not in ("rules", "states")  # which are what there is to read
     rows = tuple(
         (
-            str(place),
+            str(frontier.number(plan)),
             number(frontier.cost(plan)),
             *gain_cell(plan, frontier),
             *(_plan_value(plan, frontier, name) for name in names),
             *(str(len(plan.rules) or len(plan.patch.changing)),) * counts,
         )
-        for place, plan in enumerate(plans, 1)
+        for plan in plans
     )
     heads = [named_with_unit(name, outcomes.get(name)) for name in names]
     behind = ("places",) * counts
@@ -316,7 +311,7 @@ def explained(frontier: Frontier) -> Frontier:
 
 def ledger_table(frontier: Frontier, numbering: Numbering = UNNUMBERED) -> Table:
     """What each change is worth, and which others it leans on."""
-    entries = frontier.ledger.entries if frontier.ledger is not None else ()
+    entries = ranked_changes(frontier)
     outcome, names = objective(frontier), numbering.among(entries[:MOST_ENTRIES])
     rows = tuple(
         (

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from polidiff.explanation.region_places import outside
 from polidiff.explanation.said import most_telling
-from polidiff.explanation.text import f1_text, moved_text, whose_decisions
+from polidiff.explanation.text import f1_text, whose_decisions
 from polidiff.explanation.words import (
     bare_bounds,
     bounds_text,
+    moved_text,
     named_with_unit,
     names_text,
     rule_text,

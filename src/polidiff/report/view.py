@@ -11,7 +11,6 @@ from polidiff.explanation.text import (
     MOST_IN_A_ROW,
     acts_the_same,
     idle_text,
-    moved_text,
     only_chances,
     sentence_text,
     unit_noun,
@@ -23,6 +22,7 @@ from polidiff.explanation.words import (
     bounds_text,
     changes_numbers,
     estimate_text,
+    moved_text,
     swap_text,
 )
 from polidiff.records.explanation import Explanation, Sentence, Support, Verdict, WorldSummary

@@ -47,7 +47,7 @@ def feature_history_check(rows: LoggedRows, x: FloatArray) -> Assumption:
     """Whether earlier decisions matter where states are features `x` (n, d) without gaps."""
     how = (
         "what comes next, given state, action and number of decisions so far, predicted with the decision before and "
-        "with that of a neighbour, on episodes not seen; outcomes beyond that against the actions so far"
+        "with that of a neighbour, on records not seen; outcomes beyond that against the actions so far"
     )
     before = rows.previous
     use = np.flatnonzero((before >= 0) & (rows.follow >= 0))

@@ -127,7 +127,7 @@ def cut_check(rows: LoggedRows, names: tuple[str, ...] = ()) -> Assumption:
     last = np.append(np.diff(rows.episode) > 0, True)
     cut = last & (rows.follow == CUT)
     share = float(cut.sum() / max(last.sum(), 1))
-    how = "episodes whose last row says no end"
+    how = "records whose last row says no end"
     if share == 0.0:
         return Assumption("cut episodes", how, "held", "every record runs to its end", "")
     where = "" if rows.states.ndim > 1 else _most_cut(rows.states, cut, names)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import altair as alt
 
 from polidiff.explanation.change_numbers import Numbering
-from polidiff.explanation.plan_text import objective, plan_verdicts
+from polidiff.explanation.plan_text import objective, plan_verdicts, ranked_changes
 from polidiff.explanation.text import unit_text
 from polidiff.explanation.words import bounds_text
 from polidiff.records.outcome import Interval
@@ -155,8 +155,7 @@ def ledger_chart(frontier: Frontier, palette: Palette, numbering: Numbering | No
 
 def ledger_rows(frontier: Frontier, numbering: Numbering) -> Rows:
     """The changes worth most, at most twenty."""
-    entries = frontier.ledger.entries if frontier.ledger is not None else ()
-    ranked = sorted(entries, key=lambda entry: -entry.shapley.estimate)[:MOST_CHANGES]
+    ranked = ranked_changes(frontier)[:MOST_CHANGES]
     return [
         {
             "n": label(numbering.short(entry)),

@@ -62,7 +62,7 @@
     const plan = plans.plans[index];
     const texts = plan.e.map((number) => plans.changes[number]);
     byId("slider").value = index;
-    byId("plan-number").textContent = index + 1;
+    byId("plan-number").textContent = rows[index].cells[0].textContent;
     byId("slider").setAttribute("aria-valuetext", plan.k.map((value, place) => cardNames[place] + " " + value).join(", "));
     document.querySelectorAll("#plan-cards dd").forEach((card, place) => {
       card.querySelector("strong").textContent = plan.k[place];
