@@ -223,3 +223,13 @@ def test_a_level_whose_rows_never_got_an_action_is_untried_in_a_short_log(rare):
     untried, never = logging_chances(decisions).untried(decisions, 0.01), (level == "rare")[decisions.order]
     assert untried[never, 1].all()
     assert untried[~never].mean() < 0.01
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_in_a_trial_of_few_kinds_of_people_no_action_is_untried(levels):
+    for seed in range(20):
+        g = np.random.default_rng(seed)
+        actions = g.integers(0, 2, 300)
+        x = g.integers(0, levels, 300).astype(float)[:, None]
+        decisions = decisions_of(rows_of(x, actions, g.integers(0, 2, 300)), 2)
+        assert not logging_chances(decisions).untried(decisions, 0.01).any()

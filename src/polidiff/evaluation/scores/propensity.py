@@ -168,14 +168,14 @@ def rarely_taken(table: FloatArray, actions: IntArray, least: float) -> BoolArra
     """(n, A) where an action has next to no chance: below `least`, or where it should have been seen and was not.
 
     Among the rows with the smallest chances of an action, next to none took it although the estimate, which is smooth
-    and then too large there, expects more. The share that took it rises with the estimate (isotonic regression); rows
-    where it is below `least` count if so few are as unlikely as none where 2.5 are expected.
+    and then too large there, expects more. The share that took it rises with the estimate (isotonic regression, rows of
+    one estimate together); rows where it is below `least` count if so few are as rare as none where 2.5 are expected.
     """
     rare = table < least
     for a in range(table.shape[1]):
-        order = np.argsort(table[:, a], kind="stable")
-        taken = (actions[order] == a).astype(np.float64)
-        seldom = order[isotonic_regression(taken).x < least]
+        _, code, rows = np.unique(table[:, a], return_inverse=True, return_counts=True)
+        share = np.bincount(code, actions == a) / rows
+        seldom = (isotonic_regression(share, weights=rows).x < least)[code]
         few, expected = int((actions[seldom] == a).sum()), float(table[seldom, a].sum())
         rare[seldom, a] |= bool(pdtr(few, expected) < math.exp(-2.5))
     return rare
