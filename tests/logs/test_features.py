@@ -136,5 +136,5 @@ def test_text_features_make_cells(walk, even):
 
 def test_plans_of_a_few_feature_rows_are_refused_in_one_line():
     log, *_ = two_boxes(people=30)
-    with pytest.raises(InvalidOptionError, match="plans from feature rows need at least 40 episodes; there are 30"):
+    with pytest.raises(InvalidOptionError, match="plans from feature rows need at least 40 decisions; there are 30"):
         improve(log, "always:0")

@@ -59,7 +59,6 @@ NUMBERS = "\n".join(f"{k},{k % 2},{k % 3}" for k in range(30))
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("A report of 2024\n\nx,a,r\n" + NUMBERS, "line 3, has 3 instead of 1. Hint: delete what stands above"),
         ("x,a,r\n" + NUMBERS + "\n7,1,2,,\n", "line 32, has 5 instead of 3"),
         (
             "x,a,r\n" + NUMBERS + "\nTotal,,30\n",
@@ -91,7 +90,7 @@ def test_numbers_parted_by_blanks_and_without_a_header_are_a_table(tmp_path):
     log = Log(tmp_path / "log.txt", state="column_1", action="column_2", reward="column_3")
     assert (log.check.rows, log.n_states, log.n_actions) == (20, 3, 2)
     (tmp_path / "log.csv").write_text("2019,2020\nb c,d\n")
-    assert find_dialect(str(tmp_path / "log.csv")) == (",", "utf-8", False)
+    assert find_dialect(str(tmp_path / "log.csv"))[:3] == (",", "utf-8", False)
     (tmp_path / "log.csv").write_text("two words\nmore words here\n")
     assert find_dialect(str(tmp_path / "log.csv")).separator == ","
 

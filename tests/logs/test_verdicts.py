@@ -129,3 +129,18 @@ def test_without_unrecorded_reasons_their_bound_is_the_estimate_itself(walk, eve
     for k in range(len(log.outcomes)):
         least = judge.starts.weights @ (new.low[k] - old.high[k])
         assert lower_differences(judge.compared(k, [0]), 1.0)[0] == pytest.approx(least, abs=1e-6)
+
+
+def test_states_from_which_the_proposed_policy_never_ends_are_counted():
+    """From s0 "on" leads to s1, from where "on" ends the episode and "back" leads to s0."""
+    rng, rows = np.random.default_rng(0), []
+    for episode in range(60):
+        state, ended = "s0", False
+        while not ended:
+            action = rng.choice(["back", "on"])
+            rows.append((episode, state, action, 1.0, ended := state == "s1" and action == "on"))
+            state = "s1" if state == "s0" and action == "on" else "s0"
+    frame = pl.DataFrame(rows, schema=["episode", "state", "action", "reward", "ended"], orient="row")
+    log = Log(frame, state="state", action="action", episode="episode", reward="reward", terminated="ended")
+    warnings = explain(log, "log", ["on", "back"]).warnings
+    assert "In the estimated moves no episode ends from 2 states, such as 's0'." in warnings

@@ -199,7 +199,8 @@ class EstimatedComparison(TableComparison):
         check, loops = self.world.check, verdicts.loops
         said = [f"The log has {check.gaps_told}."] * bool(check.gaps) + list(verdicts.warnings)
         if loops:
-            said.append(f"in the estimated moves {len(loops)} states cannot leave a loop, {loops[0]!r} first.")
+            such = f": {loops[0]!r}" if len(loops) == 1 else f", such as {loops[0]!r}"
+            said.append(f"In the estimated moves no episode ends from {counted(len(loops), 'state')}{such}.")
         method = f"judged by a model of the moves in {counted(check.episodes, f'logged {check.noun}')}"
         return replace(verdicts, method=method, warnings=tuple(said))
 

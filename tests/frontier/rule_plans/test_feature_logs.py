@@ -252,7 +252,7 @@ def test_bad_input_is_told_in_one_line():
         (log, {"pessimism": 1.0}, InvalidOptionError, "pessimism does not go with max_rules"),
         (log, {"freeze": np.ones(4, dtype=bool)}, InvalidOptionError, "freeze must be conditions on features"),
         (log, {"min_support": 2.5}, InvalidOptionError, "min_support must be"),
-        (offers_log(frame[:30]), {}, InvalidOptionError, "at least 40 episodes"),
+        (offers_log(frame[:30]), {}, InvalidOptionError, "at least 40 decisions"),
         (log, {"time_limit": 0.0}, InvalidOptionError, "time_limit must be None or seconds"),
         (log, {"max_literals": -1}, InvalidOptionError, "max_literals must be a whole number of at least 0"),
         (log, {"keep": "cost<=-1"}, InfeasibleError, r"keeps cost<=-1; the best found is -?[\d.e-]+ for 'cost'"),
