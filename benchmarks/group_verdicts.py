@@ -35,7 +35,7 @@ from polidiff.regions.describe import describe
 from polidiff.streams import Stream
 
 EPISODES = (100, 300)  # paired, that form groups; as many judge them
-REPETITIONS = 200
+REPETITIONS = 1000
 KNOWN = 200_000  # starts over which a true effect is averaged
 
 

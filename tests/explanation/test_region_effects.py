@@ -81,16 +81,21 @@ def test_the_change_that_carries_a_difference_is_named():
 
 
 @pytest.mark.parametrize(
-    ("rest", "told"), [(0.1, "s1 carries the difference"), (-0.5, "The changes work together: return +3.6")]
+    ("own", "rest", "told"),
+    [
+        (0.9, 0.1, "s1 carries the difference"),
+        (0.6, 0.2, "s1 carries most of the difference: its change alone brings return +2.4"),
+        (0.9, -0.5, "The changes work together: return +3.6"),
+    ],
 )
-def test_parts_that_do_not_add_up_name_no_carrier(seven, rest, told):
+def test_parts_that_do_not_add_up_name_no_carrier(seven, own, rest, told):
     whole = seven.verdicts[0].difference.estimate
     assert whole == pytest.approx(4.0)
 
     def effect(alone, without):
         return RegionEffect({"return": Interval.exactly(alone)}, {"return": Interval.exactly(without)})
 
-    first = replace(seven.regions[0], effect=effect(0.9 * whole, rest * whole))
+    first = replace(seven.regions[0], effect=effect(own * whole, rest * whole))
     regions = (first, *(replace(region, effect=effect(0.0, whole)) for region in seven.regions[1:]))
     lines = carrying_lines(replace(seven, regions=regions))
     assert len(lines) == 1

@@ -27,6 +27,7 @@ from polidiff.records.rule import overlap, overlap_any
 
 BELOW = ", told below"
 UNSHOWN = "places that are not shown"
+CARRIED = 2 / 3  # of a difference: a change that alone brings less, as parts work together, carries most of it
 MOST_CARRIED = 3  # outcomes of which it is said what one change does
 MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
 
@@ -99,7 +100,7 @@ def carrying_lines(explanation: Explanation, known: Collection[str] = ()) -> lis
     regions = explanation.regions
     names = {region.id: region.id if region.id in known else introduced(region, regions) for region in regions}
     lines = [
-        _carried_text(region, names[region.id], [outcomes[name] for name in carried[region.id]], len(decided))
+        _carried_text(region, names[region.id], [outcomes[name] for name in carried[region.id]], decided)
         for region in regions
         if region.id in carried
     ]
@@ -132,9 +133,11 @@ def adds_up(region: Region, verdict: Verdict) -> bool:
     return low - slack <= verdict.difference.high and verdict.difference.low <= high + slack
 
 
-def _carried_text(region: Region, named: str, outcomes: Sequence[Outcome], whole: int) -> str:
-    """What one change brings of the outcomes that it carries; `whole` is how many outcomes differ."""
+def _carried_text(region: Region, named: str, outcomes: Sequence[Outcome], decided: Sequence[Verdict]) -> str:
+    """What one change brings of the outcomes that it carries; `decided` are all that differ."""
     assert region.effect is not None
+    own = {outcome.name for outcome in outcomes}
+    shares = [region.effect.alone[v.outcome].estimate / v.difference.estimate for v in decided if v.outcome in own]
     told, more = outcomes[:MOST_CARRIED], len(outcomes) - MOST_CARRIED
     alone, without = (
         listing([f"{outcome.name} {estimate_text(effect[outcome.name], outcome, difference=True)}" for outcome in told])
@@ -144,7 +147,8 @@ def _carried_text(region: Region, named: str, outcomes: Sequence[Outcome], whole
         f"; all others together bring {without}" if more <= 0 else f", and {counted(more, 'more outcome')} likewise"
     )
     names = listing([o.name for o in outcomes]) if more <= 0 else counted(len(outcomes), "outcome")
-    what = "the difference" if len(outcomes) == whole else f"most of the difference in {names}"
+    what = "the difference" if min(shares) >= CARRIED - 1e-9 else "most of the difference"
+    what = what if len(outcomes) == len(decided) else f"most of the difference in {names}"
     return f"{named} carries {what}: its change alone brings {alone}{others}."
 
 
