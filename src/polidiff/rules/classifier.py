@@ -162,12 +162,13 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         labelled = Labelled(table, truth, weight, tuple(map(str, self.classes_)))
         order, self.default_class_ = _peeling_order(self, truth, weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        self.clause_cost_ = _tuned(self, labelled, order, clock=clock, rng=rng)
+        fit = _Fit(self, labelled, clock, rng)
+        self.clause_cost_ = fit.clause_cost(order)
         options = _options(self, float(weight.sum()), cost=self.clause_cost_, budget=self.proof_budget)
-        by_size = _learned(self, labelled, order, options, clock=clock, rng=rng)
-        other = _by_cleanness(self, labelled, by_size, options, clock=clock, rng=rng)
-        cost = partial(_list_cost, self, labelled, options)
-        _store(self, other if other is not None and cost(other) < cost(by_size) else by_size, options.total)
+        by_size = fit.learned(order, options)
+        other = fit.by_cleanness(by_size, options)
+        chosen = by_size if other is None else min(by_size, other, key=partial(fit.list_cost, options))
+        _store(self, chosen, options.total)
         return self
 
     def predict(self, X: npt.ArrayLike) -> AnyArray:
@@ -245,23 +246,6 @@ def _options(model: RuleClassifier, total: float, *, cost: float, budget: int) -
     )
 
 
-def _tuned(
-    model: RuleClassifier, labelled: Labelled, order: list[int], *, clock: Clock, rng: np.random.Generator
-) -> float:
-    """The cost of a clause: as given, or chosen by cross-validation."""
-    if model.clause_cost != "auto":
-        return float(model.clause_cost)
-    if not order:
-        return DEFAULT_COST
-
-    def quick(cost: float, weight: float) -> PeelingOptions:
-        """Options with less search: enough to compare costs."""
-        options = _options(model, weight, cost=cost, budget=0)
-        return replace(options, generation=replace(options.generation, rounds=8, patience=2, progress=1e-3))
-
-    return choose_cost(labelled, quick, order, default=_default_index(model), clock=clock, rng=rng)
-
-
 def _peeling_order(model: RuleClassifier, truth: AnyArray, weight: FloatArray) -> tuple[list[int], Label]:
     mass = np.bincount(truth, weights=weight, minlength=len(model.classes_))
     order = [int(c) for c in np.argsort(mass, kind="stable") if mass[c] > 0]
@@ -278,71 +262,75 @@ class _Learned:
     rules: Listed
 
 
-def _learned(
-    model: RuleClassifier,
-    labelled: Labelled,
-    order: list[int],
-    options: PeelingOptions,
-    *,
-    clock: Clock,
-    rng: np.random.Generator,
-) -> _Learned:
-    """Rules of all classes, peeled in an order, at most `max_rules`, then read in the order that tells most right."""
-    stages = peel(labelled, order, options, clock=clock, rng=rng)
-    if model.form == "cnf":
-        return _Learned(stages, rules_of(stages))
-    if model.max_rules is not None:
-        stages = _cut(model, stages, model.max_rules, options, labelled)
-    listed = rules_of(stages)
-    if 1 < len(listed) <= MOST_ORDERED and len({label for _, label in listed}) > 1:
-        order = best_order(*_cover(listed, labelled), _default_index(model))
-        listed = tuple(listed[k] for k in order)
-    return _Learned(stages, listed)
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """What a classifier is fitted to, and with what time and luck."""
 
+    model: RuleClassifier
+    labelled: Labelled
+    clock: Clock
+    rng: np.random.Generator
 
-def _list_cost(model: RuleClassifier, labelled: Labelled, options: PeelingOptions, learned: _Learned) -> float:
-    """Weight that a list tells wrong, and what reading it costs."""
-    reading = sum(options.clause_cost + options.literal_cost * rule.literals for rule, _ in learned.rules)
-    return weight_told_wrong(labelled, learned.rules, _default_index(model)) + reading
+    def clause_cost(self, order: list[int]) -> float:
+        """The cost of a clause: as given, or chosen by cross-validation."""
+        model = self.model
+        if model.clause_cost != "auto":
+            return float(model.clause_cost)
+        if not order:
+            return DEFAULT_COST
 
+        def quick(cost: float, weight: float) -> PeelingOptions:
+            """Options with less search: enough to compare costs."""
+            options = _options(model, weight, cost=cost, budget=0)
+            return replace(options, generation=replace(options.generation, rounds=8, patience=2, progress=1e-3))
 
-def _by_cleanness(
-    model: RuleClassifier,
-    labelled: Labelled,
-    known: _Learned,
-    options: PeelingOptions,
-    *,
-    clock: Clock,
-    rng: np.random.Generator,
-) -> _Learned | None:
-    """Rules peeled from the top of what overlaps, None where nothing speaks for it: each class is told by one rule."""
-    order = [stage.label for stage in known.stages]
-    alone = options.overlap_cost >= 1 or model.form == "cnf"
-    if alone or not 1 < len(order) <= MOST_CLASSES or len(known.rules) <= len(order):
-        return None
-    own, options = rng.spawn(1)[0], replace(options, overlap_cost=options.overlap_cost * BELOW)
-    seeds = replace(options.generation, rounds=8, patience=0, settling=0, proof=ProofOptions(budget=0))
-    quick = replace(options, overlap_cost=0.0, refine=False, generation=seeds)
-    better = cleanest_first(labelled, order, quick, clock=clock, rng=own)
-    return None if better is None else _learned(model, labelled, better, options, clock=clock, rng=own)
+        default = _default_index(model)
+        return choose_cost(self.labelled, quick, order, default=default, clock=self.clock, rng=self.rng)
 
+    def learned(self, order: list[int], options: PeelingOptions) -> _Learned:
+        """Rules of all classes, peeled in an order, at most `max_rules`; read in the order that tells most right."""
+        stages = peel(self.labelled, order, options, clock=self.clock, rng=self.rng)
+        if self.model.form == "cnf":
+            return _Learned(stages, rules_of(stages))
+        if self.model.max_rules is not None:
+            stages = self._cut(stages, self.model.max_rules, options)
+        listed = rules_of(stages)
+        if 1 < len(listed) <= MOST_ORDERED and len({label for _, label in listed}) > 1:
+            order = best_order(*_cover(listed, self.labelled), _default_index(self.model))
+            listed = tuple(listed[k] for k in order)
+        return _Learned(stages, listed)
 
-def _cut(
-    model: RuleClassifier, stages: tuple[Stage, ...], most: int, options: PeelingOptions, labelled: Labelled
-) -> tuple[Stage, ...]:
-    """The stages with at most so many rules in all, their objectives counted again."""
-    listed = rules_of(stages)
-    if len(listed) <= most:
-        return stages
-    kept = set(shorten(*_cover(listed, labelled), _default_index(model))[most])
-    first = 0
-    cut: list[Stage] = []
-    for stage in stages:
-        rules = tuple(rule for k, rule in enumerate(stage.rules, first) if k in kept)
-        first += len(stage.rules)
-        rows = stage_rows(labelled, cut, stage.label, options)
-        cut.append(replace(stage, rules=rules, objective=stage_objective(rows, rules, options)))
-    return tuple(cut)
+    def by_cleanness(self, known: _Learned, options: PeelingOptions) -> _Learned | None:
+        """Rules peeled from the top of what overlaps; None where nothing speaks for it: a rule tells each class."""
+        order = [stage.label for stage in known.stages]
+        alone = options.overlap_cost >= 1 or self.model.form == "cnf"
+        if alone or not 1 < len(order) <= MOST_CLASSES or len(known.rules) <= len(order):
+            return None
+        own, options = self.rng.spawn(1)[0], replace(options, overlap_cost=options.overlap_cost * BELOW)
+        seeds = replace(options.generation, rounds=8, patience=0, settling=0, proof=ProofOptions(budget=0))
+        quick = replace(options, overlap_cost=0.0, refine=False, generation=seeds)
+        better = cleanest_first(self.labelled, order, quick, clock=self.clock, rng=own)
+        return None if better is None else replace(self, rng=own).learned(better, options)
+
+    def list_cost(self, options: PeelingOptions, learned: _Learned) -> float:
+        """Weight that a list tells wrong, and what reading it costs."""
+        reading = sum(options.clause_cost + options.literal_cost * rule.literals for rule, _ in learned.rules)
+        return weight_told_wrong(self.labelled, learned.rules, _default_index(self.model)) + reading
+
+    def _cut(self, stages: tuple[Stage, ...], most: int, options: PeelingOptions) -> tuple[Stage, ...]:
+        """The stages with at most so many rules in all, their objectives counted again."""
+        listed = rules_of(stages)
+        if len(listed) <= most:
+            return stages
+        chosen = set(shorten(*_cover(listed, self.labelled), _default_index(self.model))[most])
+        first = 0
+        cut: list[Stage] = []
+        for stage in stages:
+            rules = tuple(rule for k, rule in enumerate(stage.rules, first) if k in chosen)
+            first += len(stage.rules)
+            rows = stage_rows(self.labelled, cut, stage.label, options)
+            cut.append(replace(stage, rules=rules, objective=stage_objective(rows, rules, options)))
+        return tuple(cut)
 
 
 def _store(model: RuleClassifier, learned: _Learned, total: float) -> None:
