@@ -57,6 +57,7 @@ def _texts(value: object) -> bool:
 TEXT = Kind("a text in quotes", lambda v: isinstance(v, str) and bool(v.strip()))
 TEXTS = Kind("a list of texts", _texts)
 TEXT_OR_TEXTS = Kind("a text or a list of texts", lambda v: TEXT.accepts(v) or _texts(v))
+TEXT_OR_ANY_TEXTS = Kind(TEXT_OR_TEXTS.words, lambda v: v == [] or TEXT_OR_TEXTS.accepts(v))
 NUMBER = Kind("a number", _number)
 FINITE = Kind("a number below 1.8e308", lambda v: _number(v) and abs(v) <= sys.float_info.max)
 COUNT = Kind("a whole number from 0 to 2³¹ − 1", _whole(2**31 - 1))

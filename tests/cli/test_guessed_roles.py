@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 
 import numpy as np
@@ -146,3 +147,22 @@ def test_what_stands_behind_the_outcome_and_goes_with_it_is_doubted(tmp_path):
     assert "# basket stands behind action and outcome" in draft(tmp_path / "d.csv", tmp_path / "s.toml", proposal)
     before = campaign().select("cust", "basket", "age", "income", "visits", "channel", "profit")
     assert not propose(before, {"action": "channel"}).doubtful
+
+
+def test_a_trial_of_which_nothing_is_known_before_has_no_state_and_runs(polidiff, tmp_path):
+    columns = {"rownames": range(1, 121), "group": ["a", "b"] * 60, "recovered": [1, 0, 1, 1, 0, 0] * 20}
+    state, study, _ = state_of(polidiff, tmp_path, columns)
+    assert (state, study["world"]["log"]["action"]) == ([], "group")
+    ran = polidiff("explain", tmp_path / "s.toml", "--json")
+    a, b = np.reshape(columns["recovered"], (60, 2)).mean(axis=0)
+    told = json.loads(ran.out)["verdicts"][0]["difference"]["estimate"]
+    assert told == pytest.approx({"always:a": a, "always:b": b}[study["policies"]["proposed"]] - (a + b) / 2)
+
+
+@pytest.mark.parametrize(("outcome", "late"), [("survived", "survtime"), ("y1", "y2"), ("relapsed", "time_to_relapse")])
+def test_the_time_until_an_outcome_and_its_later_values_are_no_state(polidiff, tmp_path, outcome, late):
+    columns = lots() | {"seen": ["2024-01-31"] * 300 + ["2024-02-28"] * 300}
+    rng = np.random.default_rng(3)
+    columns |= {late: rng.integers(1, 900, 600), outcome: rng.integers(0, 2, 600)}
+    state = state_of(polidiff, tmp_path, columns, "--reward", outcome)[0]
+    assert state == ["age", "weight", "smoker", "lab0"]

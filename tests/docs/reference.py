@@ -29,7 +29,7 @@ WORLD_WORDS = {
 }
 KEY_WORDS = {
     "path": "a file, a folder or a glob, from where the study lies",
-    "state": "one column that names the state, or a list of measurements",
+    "state": "one column that names the state, or a list of measurements, empty where nothing is known",
     "action": "column of what was done",
     "episode": "column that says which rows belong together; without it every row is one decision",
     "step": "column of their order: 0, 1, 2, …; a missing number is a gap",

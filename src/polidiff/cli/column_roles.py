@@ -166,11 +166,9 @@ def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: 
     roles = _with_units(roles, given, frame)
     left_out = _left_out(columns, frame, roles)
     chosen = tuple(state) or tuple(c.name for c in columns if c.name not in {*roles.values(), *left_out})
-    if not chosen:
+    if not chosen and "episode" in roles:  # of a single column, what is paid may follow from where one is
         free = (name for name in names if name not in roles.values())
         chosen = tuple(name for name in free if not told_by_action(frame, name, roles["action"]))[:1]
-    if not chosen:
-        raise InvalidInputError("no column is left for the state. Hint: --state COLUMN")
     unused = {name: why for name, why in left_out.items() if name not in chosen and name not in roles.values()}
     doubtful = {} if state else _doubtful(chosen, columns, frame, roles)
     person, met = roles.get("group") or roles.get("episode"), _outcomes_met(frame, roles)
@@ -337,7 +335,7 @@ def _known_at_the_end(names: Sequence[str], frame: pl.DataFrame, roles: Mapping[
 
 def _differing(columns: Iterable[Column], frame: pl.DataFrame, action: str, fewest: int = 4) -> list[str]:
     """Of so many columns at least, those that differ between actions, where two in three do not, or all but one."""
-    chances = {column.name: by_chance(frame, column, action) for column in columns}
+    chances = {column.name: by_chance(frame, column, action) for column in columns if column.kind != "time"}
     odd = [name for name, chance in chances.items() if chance < BY_CHANCE / len(chances)]
     return odd if len(chances) >= fewest and len(odd) <= max(1, len(chances) / 3) else []
 
@@ -436,6 +434,8 @@ def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
     own, its = re.match(NUMBERED, column.plain), re.match(NUMBERED, plain_name(outcome))
     if own is None or not own[2].isdigit():
         return False
+    if its is not None and its[2].isdigit() and own[1] and own[1] == its[1]:
+        return int(own[2]) > int(its[2])
     siblings = [match for other in columns if (match := re.match(NUMBERED, other.plain)) and match[1] == own[1]]
     if own[1] and any(not sibling[2].isdigit() for sibling in siblings):
         return True

@@ -141,7 +141,9 @@ def _read_table(data: Path) -> pl.DataFrame:
         listed = ", ".join(f"{code} in {name}" for name, code in codes.items())
         click.echo(f"Read as empty, because nothing else there is below 0: {listed}.", err=True)
     if frame.width < 2:
-        raise InvalidLogError(f"{data} must have a column for the state and one for the action; it has {frame.columns}")
+        raise InvalidLogError(
+            f"{data} must have a column for the action and one for what came of it; it has {frame.columns}"
+        )
     if not frame.height:
         raise InvalidLogError(f"{data} has no rows. Hint: one row per decision, with a header")
     return frame
@@ -269,6 +271,8 @@ def _cut(proposal: Proposal) -> list[str]:
 
 def _state(proposal: Proposal) -> str:
     state = proposal.state
+    if not state:
+        return _entry("state", [], "nothing in the table is known before the decision")
     column = proposal.column(state[0])
     most = max(FEW_LABELS, proposal.rows / ROWS_PER_LABEL) if "episode" in proposal.roles else FEW_LABELS
     few = column.distinct <= most  # a number of one decision alone, such as an age, is a measurement

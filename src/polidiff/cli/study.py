@@ -21,7 +21,7 @@ from polidiff.options import (
     FLAG,
     NUMBER,
     TEXT,
-    TEXT_OR_TEXTS,
+    TEXT_OR_ANY_TEXTS,
     TEXTS,
     CheckOptions,
     ExplainOptions,
@@ -50,7 +50,7 @@ RETURN = {"return_name": TEXT, "include_return": FLAG}
 WORLDS: dict[str, dict[str, Kind]] = {
     "log": {
         "path": TEXT,
-        "state": TEXT_OR_TEXTS,
+        "state": TEXT_OR_ANY_TEXTS,
         "action": TEXT,
         "episode": TEXT,
         "step": TEXT,

@@ -31,10 +31,12 @@ GAINS = (  # names of outcomes of which more is better
     r"|improved|improvement|satisfaction|satisfied"
 )
 GOOD = rf"^({GAINS}|r|earnings|income)(_|$)|(^|_)alive$|_({GAINS})$"
+OF = r"(_(?!(comp\w*|date|time|days?|duration|costs?|start|end|reason|response|outcome|failure|success)(_|$))|$)"
 NO_HISTORY = r"^(?!(.*_)?(prior|pre|prev\w*|last|past|base\w*|before|history|ever|old|since|after|reason)_)"
 WORDS = {  # in descending order of strength
     "action": (
-        r"^(action|act|decision|treat|treated|treatment|trt|tx|rx|arms?|assignment|assigned|intervention|variant)s?(_|$)",
+        rf"^(action|act|decision|treat|treated|treatment|trt|tx|rx|arms?|assignment|assigned|intervention|variant)s?{OF}",
+        r"^(group|allocat\w+|randomi[sz]\w+)$",
         r"^(drug|dose|offer|campaign|therapy|program|programme|training|train|plan|exposure|exposed|medication|surgery"
         r"|vasopressor|antibiotic|discount|voucher|promo|promotion)s?(_|$)",
         r"^(channel|method|script)(_|$)|_ordered$"
@@ -62,7 +64,7 @@ WORDS = {  # in descending order of strength
     "probability": (r"(^prob|probability$|propensity|^pscore)",),
 }
 AFTERWARDS = (
-    rf"(^|_)(after|{POST}|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next"
+    rf"(^|_)(after|{POST}|followup|follow_up|fup|later|time_to|outcome|result|discharge|paid|uplift|margin|clicks?|next"
     rf"|off_?(trt|treat\w*|drug|study)?|los|length_of_stay|disposition|complian\w+|adheren\w+|aes?)(_|$)|{HARMFUL}"
 )
 UNTREATED = r"^(placebos?|controls?|ctrl|kontroll\w*|sham|untreated|(usual|standard) care)\b"  # a value of an action
@@ -70,8 +72,10 @@ BEFORE = (
     r"(^|_)(age\w*|sex|gender|(fe)?male|race|black|white|asian|hisp\w*|married|educ\w*|base\w*|pre\w*|prior\w*|history|site|cent(er|re)|region|"
     r"ward|height|bmi)(_|$)"
 )
-SURVIVAL = r"^(time|days|futime|survtime|duration|weeks?|months|t?stop)$"  # until an event, or the end of the record
-EVENT = r"^(status|fustat|event|cens\w*|died|death|dead|arrest)$"
+SURVIVAL = (  # until an event, or the end of the record
+    r"^(time|days|futime|s(urv\w*)?_?(time|days|months)|duration|weeks?|months|t?stop|followup|follow_up)$"
+)
+EVENT = r"^(status|fustat|event|cens\w*|died|death|dead|arrest|survived|alive)$"
 IDENTIFIER = (
     r"^(|id|rownames?|index|row|unnamed.*|uuid|key|name|case|record|mrn|ssn)$|(_|^)(id|uuid|key|no|nr)$|^(id|no|nr)_|(num|_code)$"
     r"|^sch\w{0,4}id|^seq(n|no|nr|num)?$"
@@ -189,7 +193,7 @@ def _kind(dtype: pl.DataType) -> str:
 def names_rows(column: Column, frame: pl.DataFrame) -> bool:
     """Whether a column tells rows apart and nothing else: words, numbers in a row, or whatever an identifier holds."""
     numbers = frame[column.name].drop_nulls()
-    measured = column.kind == "number" and (numbers % 1 != 0).any()
+    measured = (column.kind == "number" and (numbers % 1 != 0).any()) or re.search(BEFORE, column.plain)
     if column.distinct < MOSTLY * (1 - column.missing) * frame.height or measured:
         return False
     if re.search(f"{IDENTIFIER}|{WORDS['group'][0]}", column.plain):

@@ -37,6 +37,7 @@ from polidiff.worlds.shards.transition_counts import free_memory
 
 T = TypeVar("T")
 HALVES = 2  # blocks of episodes that reading tells apart: one chooses a plan, the other judges it
+EVERYBODY = "everybody"  # the state where nothing is known before a decision
 MOST_VALUES = 100_000_000  # numbers of a log with feature states that are held at once: 0.8 GB
 
 
@@ -50,7 +51,8 @@ class Log:
         million rows at a time, not loaded. An episode may go on in the next file. Of text files, separator, decimal
         comma and encoding are found out, and ``.gz`` is unpacked.
     state : str, or list of str
-        One column of labels (discrete states), or the columns of measurements that make up the state.
+        One column of labels (discrete states), or the columns of measurements that make up the state; none, where
+        nothing is known before a decision.
     action : str
         Whole numbers, text, or real numbers such as a dose. Real numbers are told at the nearest of some levels:
         those of `actions`, or the medians of fifths of the column; policies of such a log give real numbers too.
@@ -137,6 +139,9 @@ class Log:
         named = dict.fromkeys(of for of in columns if isinstance(of, str))
         with_columns = with_events(self.source.frame(), self.source.schema, named, group or episode)
         self.source = self.source if with_columns is None else self.source.with_table(with_columns)
+        if isinstance(state, (list, tuple)) and not state:
+            alike = self.source.frame().with_columns(pl.lit(EVERYBODY).alias(EVERYBODY))
+            self.source, state = self.source.with_table(alike), [EVERYBODY]
         roles = {"action": action, "episode": episode, "step": step, "reward": reward, "group": group}
         self.columns: Columns = name_columns(
             self.source.schema, state, features, self.outcomes, roles, terminated, truncated, probability

@@ -25,7 +25,7 @@ from polidiff.worlds.shards.shard_files import collect
 ROW = "polidiff: row"  # where a row stood, in a table whose rows were put in order or left out
 RANKED = pl.UInt32  # people as numbers without gaps, in tables: so few of them are dealt evenly
 HARMFUL = (  # names of outcomes of which less is better
-    r"(^|_)(cost|costs|died|death|dead|mortality|harm|bleed|bleeding|readmission|readmitted|relapse|infection|churn"
+    r"(^|_)(cost|costs|died|death|dead|mortality|harm|bleed|bleeding|readmission|readmitted|relapse|recurrence|infection|churn"
     r"|complication|failure|loss|default|adverse|pancreatitis|expired?|(re)?arrest(ed)?|recidivism)(_|$)"
 )
 LEVELS = 5  # of an action in real numbers, where none are given
@@ -133,8 +133,6 @@ def name_columns(
     _check_texts({"state": state, "features": features, "terminated": terminated, **flexible, **roles})
     discrete, episode, step, reward = isinstance(state, str), roles["episode"], roles["step"], roles["reward"]
     states = (state,) if isinstance(state, str) else tuple(state)
-    if not states:
-        raise InvalidLogError("state must name a column, or a list of columns for features; got an empty list")
     if step is not None and episode is None:
         raise InvalidLogError(f"step={step!r} needs episode=, the column that tells which decisions belong together")
     _check_endings(schema, episode, terminated, truncated)
