@@ -8,7 +8,10 @@ with its help, guided by which lines of the code they reach.
 
 Every door is tried in processes of its own, so that its memory is its own, and so that a crash is seen.
 ``POLIDIFF_DOORS=patches,reports`` tries these again and keeps what was recorded of the others;
-``POLIDIFF_RUN_WITH=nice`` is put before every process.
+``POLIDIFF_SEED=3000000`` tries other cases, ``POLIDIFF_RUN_WITH=nice`` is put before every process. What came of each
+part is told on stderr as soon as it has ended::
+
+    POLIDIFF_DOORS="whole studies" POLIDIFF_SEED=3000000 POLIDIFF_RUN_WITH="nice -n 10" python -m benchmarks fuzz
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 CASES = 10_000
-PART = 1_000  # cases of one process
+PART = 500  # cases of one process
 SEED = 20_261
 ROOT = Path(__file__).resolve().parent.parent
 MOST_MEMORY = 1_000  # megabytes that a door may take above what it has after its first cases
@@ -55,7 +58,9 @@ def _told(name: str, found: dict[str, Any]) -> dict[str, Any]:
 
 def _alone(name: str, count: int) -> dict[str, Any]:
     """One door, in processes of at most `PART` cases with seeds of their own."""
-    return merged([_part(name, min(PART, count - begin), SEED + begin) for begin in range(0, count, PART)])
+    first = int(os.environ.get("POLIDIFF_SEED", SEED))
+    parts = [_part(name, min(PART, count - begin), first + begin) for begin in range(0, count, PART)]
+    return {**merged(parts), "first seed": first}
 
 
 def merged(parts: list[dict[str, Any]]) -> dict[str, Any]:

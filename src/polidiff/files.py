@@ -100,7 +100,7 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
 def check_text(name: str, error: type[InvalidInputError]) -> None:
     """An error of the given kind for a name that is no text: a file may have one, a result cannot hold it."""
     if name != name.encode(errors="replace").decode():
-        raise error(f"expected names in UTF-8; got {name!r}. Hint: rename the file")
+        raise error(f"expected names in UTF-8; got {name!r}. Hint: set LANG=C.UTF-8, or rename the file")
 
 
 def read_limited(path: str | os.PathLike[str], most: int, error: type[InvalidInputError]) -> bytes:

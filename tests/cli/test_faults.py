@@ -65,7 +65,10 @@ FAULTS = [
     ),
     (["explain", "--env", "CartPole-v1", "--state", "x"], "--env is about one kind of world and --state about another"),
     (["report", "missing.json", "-o", "x.html"], "there is no file 'missing.json'. Hint: polidiff explain"),
-    (["explain", "bad\udcff.toml"], "expected names in UTF-8; got 'bad\\udcff.toml'. Hint: rename the file"),
+    (
+        ["explain", "bad\udcff.toml"],
+        "expected names in UTF-8; got 'bad\\udcff.toml'. Hint: set LANG=C.UTF-8, or rename the file",
+    ),
     (["demo", "chain", "-o", "bad\udcff.json"], "expected names in UTF-8"),
     (["explian"], "no command 'explian'; did you mean explain?"),
     (

@@ -252,4 +252,4 @@ def test_the_reason_is_that_groups_are_small(few):
     text = str(record)
     assert "policy_tolerance" not in text
     assert "too small to be shown" in text
-    assert "fewer than 10 episodes" in text
+    assert "fewer than 10 decisions" in text

@@ -41,7 +41,7 @@ NEUTRAL = (
 ADVICE = (
     r"(^|_)(recommend\w*|advi[cs]e\w*|suggest\w*|proposed|predicted|model)(_|$)"  # names of another policy's actions
 )
-SHOWN, LEAST = 4, 10  # values of a column, each of so many rows
+SHOWN = 4  # values of a column
 LOOKED_AT = 200_000  # rows that guesses rest on
 FEW_LABELS, ROWS_PER_LABEL = 5, 10  # up to which whole numbers name states; above, they are a measurement
 EXAMPLE = (
