@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -69,3 +71,26 @@ def test_a_feature_that_is_not_there_is_named():
         rule.covers(X)
     with pytest.raises(InvalidInputError, match="needs the feature 'map'"):
         rule.covers({"x": [1.0]})
+
+
+@given(st.data())
+def test_rules_that_name_values_are_matched_as_one_after_the_other(drawn):
+    pool = drawn.draw(st.sampled_from([["a", "b", "c", None], [1, 2.0, 3, math.nan], ["1", 1, 2, None]]))
+    rows = np.array(
+        [[value] for value in drawn.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=8))], dtype=object
+    )
+    named = [value for value in pool if value is not None and value == value]
+    values = drawn.draw(
+        st.lists(st.lists(st.sampled_from([*named, 5, "z"]), min_size=1, max_size=3), min_size=2, max_size=4)
+    )
+    rules = [Rule((Condition("x", 0, values=tuple(some)),)) for some in values]
+    after = np.full(len(rows), -1)
+    for index, rule in enumerate(rules):
+        after[(after < 0) & rule.covers(rows)] = index
+    np.testing.assert_array_equal(first_match(rules, rows), after)
+
+
+def test_twenty_thousand_states_are_matched_at_once():
+    names = np.array([[f"s{k}"] for k in range(20_000)], dtype=object)
+    rules = [Rule((Condition("state", 0, values=(name,)),)) for name in names[:, 0]]
+    np.testing.assert_array_equal(first_match(rules, names), np.arange(20_000))

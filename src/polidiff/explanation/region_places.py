@@ -34,10 +34,12 @@ MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are call
 
 def earlier(regions: Sequence[Region]) -> dict[str, list[str]]:
     """Of each region, those before it that overlap it: the first that fits counts. States are never two at once."""
-    return {
-        region.id: [r.id for r in regions[:k] if not names_states(region.rule) and overlap(r.rule, region.rule)]
-        for k, region in enumerate(regions)
-    }
+    before: dict[str, list[str]] = {}
+    others: list[Region] = []
+    for region in regions:
+        before[region.id] = [other.id for other in others if overlap(other.rule, region.rule)]
+        others += [region] * (not names_states(region.rule))
+    return before
 
 
 def outside(regions: Sequence[Region], known: Collection[str] | None = None) -> dict[str, str]:

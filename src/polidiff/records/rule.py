@@ -148,10 +148,29 @@ def first_match(rules: Sequence[Rule], X: Matrix) -> IntArray:
     >>> first_match([Rule((Condition("x", 0, high=0.1),)), Rule()], np.array([[0.05], [0.2]]))
     array([0, 1])
     """
+    named = {_named_column(rule) for rule in rules}
+    if len(named) == 1 and None not in named:
+        return _first_named(rules, _column(X, rules[0].conditions[0]))
     match = np.full(_rows(X), -1, dtype=np.int64)
     for index, rule in enumerate(rules):
         match[(match < 0) & rule.covers(X)] = index
     return match
+
+
+def _named_column(rule: Rule) -> tuple[int, str] | None:
+    """The column of which a rule names values, if it says nothing else."""
+    if len(rule.conditions) != 1 or rule.conditions[0].values is None or rule.conditions[0].missing:
+        return None
+    return rule.conditions[0].column, rule.conditions[0].feature
+
+
+def _first_named(rules: Sequence[Rule], column: AnyArray) -> IntArray:
+    """The same for rules that each name values of one column, such as states: in one pass, however many there are."""
+    first: dict[object, int] = {}
+    for index, rule in enumerate(rules):
+        for value in rule.conditions[0].values or ():
+            first.setdefault(value, index)
+    return np.fromiter((first.get(entry, -1) for entry in column.tolist()), dtype=np.int64, count=len(column))
 
 
 def overlap(one: Rule, other: Rule) -> bool:
