@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from polidiff import Log, explain
-from polidiff.evaluation.scores.decisions import SharedLevels, fit_encoder, shared_levels
+from polidiff.evaluation.scores.decisions import _covariance, fit_encoder, shared_levels
 
 
 def wards(levels: int, rows: int, seed: int) -> Log:
@@ -49,5 +49,4 @@ def test_the_covariance_within_levels_is_that_of_all_pairs():
     pairs = [(i, j) for i in range(30) for j in range(30) if i != j and level[i] == level[j]]
     total = sum(r[i] * u[j] for i, j in pairs)
     spread = sum(r[i] ** 2 * u[j] ** 2 + r[i] * u[i] * r[j] * u[j] for i, j in pairs)
-    shared = SharedLevels("x", 5, 0, np.arange(30), level)
-    assert shared._covariance(r, u) == pytest.approx(total / np.sqrt(spread))
+    assert _covariance(level, r, u) == pytest.approx(total / np.sqrt(spread))

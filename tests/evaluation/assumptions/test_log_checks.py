@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from polidiff.evaluation.assumptions import log_checks
-from polidiff.evaluation.assumptions.history import Deepened, transitions_of
+from polidiff.evaluation.assumptions.history import REJECTED, Deepened, Strata, transitions_of
 from polidiff.evaluation.assumptions.log_checks import (
     correlation_within,
     cut_check,
@@ -122,6 +122,21 @@ def test_cut_episodes_are_counted_and_placed():
     found = cut_check(rows, ("well", "ill"))
     assert found.status == "doubtful"
     assert found.detail == "30 % of the episodes are cut, most in 'ill': after 30 % of its decisions, elsewhere 0 %"
+
+
+def test_a_test_that_would_miss_a_strong_dependence_has_not_held():
+    assert drift(bandit(400)).status == "held"
+    assert "would miss even a strong dependence in" in (short := drift(bandit(42))).detail
+    assert short.status == "not testable"
+    strong = np.random.default_rng(0)  # what is called strong is seen about as often as said
+    seen, said = [], []
+    for _ in range(200):
+        half = strong.integers(0, 2, 60)
+        other = np.where(strong.random(60) < 0.75, half, 1 - half)
+        test = Strata.of(np.zeros(60, dtype=int), other).tests(half)[0]
+        seen.append(test.p_value < REJECTED)
+        said.append(test.power)
+    assert np.mean(seen) == pytest.approx(np.mean(said), abs=0.1)
 
 
 def test_a_rejected_history_says_what_was_done_about_it():

@@ -129,7 +129,7 @@ def test_two_decisions_of_memory_need_two():
 def test_rows_without_a_successor_do_not_speak():
     rows = played(50, np.random.default_rng(4), remembers=False)
     cut = LoggedRows(rows.states, rows.actions, rows.episode, np.full(400, -2), rows.gains, None)
-    assert transitions_of(cut).p_value(rows.actions) == 1.0
+    assert {test.p_value for test in transitions_of(cut).tests(rows.actions)} == {1.0}
 
 
 @pytest.mark.parametrize("outcome", [0, 1])

@@ -94,9 +94,9 @@ def test_a_gain_is_judged_as_scipy_does_and_without_a_warning_where_episodes_gai
 def test_people_who_come_back_and_differ_are_no_drift() -> None:
     rng, found = np.random.default_rng(0), []
     for _ in range(4):
-        person = np.arange(240) // 20
+        person = np.arange(240) // 6
         x, action = rng.normal(size=240), rng.integers(0, 2, 240)
-        paid = x + 2.0 * rng.normal(size=12)[person] + rng.normal(size=240)
+        paid = x + 2.0 * rng.normal(size=40)[person] + rng.normal(size=240)
         table = pl.DataFrame({"x": x, "action": action, "paid": paid, "who": person})
         found.append(assess(Log(table, state=["x"], action="action", reward="paid", group="who")).status("drift"))
     assert found == ["held"] * 4  # as episodes, these are early and late ones that differ

@@ -52,9 +52,18 @@ def test_without_covariates_a_coin_toss_gives_the_difference_in_means(probabilit
     interval = score_intervals(scores)
     treated, control = outcome[actions == 1], outcome[actions == 0]
     assert interval.estimate[0] == pytest.approx(treated.mean() - control.mean(), abs=1e-9)
-    if probability is None:  # the chances are the shares, so the error is that of two means, up to the divisor
-        by_hand = np.sqrt(treated.var() / len(treated) + control.var() / len(control))
-        assert interval.error[0] == pytest.approx(by_hand * np.sqrt(157 / 156), rel=1e-9)
+    by_hand = np.sqrt(treated.var() / len(treated) + control.var() / len(control))
+    assert interval.error[0] == pytest.approx(by_hand * np.sqrt(157 / 156), rel=1e-9)  # up to the divisor
+
+
+def test_an_action_taken_once_in_forty_times_is_as_unsure_as_the_mean_of_its_rows():
+    g = np.random.default_rng(0)
+    actions, outcome = np.arange(400) % 40, g.normal(size=400)  # weights beyond the root of 400 are cut off
+    decisions = decisions_of(rows_of(np.zeros((400, 0)), actions, outcome), 40)
+    found = score_intervals(one_step_scores(decisions).difference(always(7, 400, 40), np.zeros((400, 40))))
+    own = outcome[actions == 7]
+    assert found.estimate[0] == pytest.approx(own.mean(), abs=1e-9)
+    assert found.error[0] == pytest.approx(np.sqrt(own.var() / 10 * 400 / 399), rel=1e-9)
 
 
 def test_scores_without_a_regression_are_inverse_propensity_weighting():

@@ -42,7 +42,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
@@ -50,6 +50,9 @@ from polidiff.worlds.shards.transition_counts import END
 
 REJECTED = 0.001  # below this an assumption has failed
 DOUBTED = 0.0025  # below this it is doubtful; five tests at this level alarm in at most 1.25 % of clean logs
+CAREFUL = 0.02  # below this states are deepened once: that costs width only, and a short log hardly shows a memory
+LARGE = 0.25  # of what a table's rows can show of a dependence (Cohen 1988: w = 0.5); a test must see as much
+OFTEN_ENOUGH = 0.5  # chance to reject where a dependence is that large, or nothing is claimed
 CHANCE = 1e-6  # below this it is no chance that all of the longest episodes end where they do
 MOST_COPIES = 3_000_000  # rows × steps up to which decisions are counted together whenever they are made
 BEFORE, SO_FAR, HOW_MANY = 0.7, 0.2, 0.1  # shares of the chance of a false alarm: decision before, all, their number
@@ -74,6 +77,17 @@ class PooledTest:
     mean: float = 0.0  # expected by chance
     strata: int = 0  # tables that can show anything
     p_value: float = 1.0
+    rows: int = 0  # of these tables
+    variance: float = 0.0  # of the statistic by chance
+
+    @property
+    def power(self) -> float:
+        """Chance to reject where the dependence is large: the statistic is shifted, and scatters more."""
+        if not self.rows:
+            return 0.0
+        shift = LARGE * self.rows
+        critical = _gamma_tail(self.mean, self.variance, REJECTED, inverse=True)
+        return _gamma_tail(self.mean + shift, self.variance + 4 * shift, critical)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,13 +126,24 @@ def _pooled(size: IntArray, rows: Levels, columns: Levels) -> PooledTest:
         return PooledTest()
     tables = (part[telling].astype(np.float64) for part in (size, r, c, inverse, inverse_columns))
     statistic, (mean, variance) = float((size * (share - 1))[telling].sum()), _moments(*tables)
-    p_value = float(stats.gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
-    return PooledTest(statistic, mean, int(telling.sum()), p_value)
+    p_value = _gamma_tail(mean, variance, statistic)
+    return PooledTest(statistic, mean, int(telling.sum()), p_value, int(size[telling].sum()), variance)
+
+
+def _gamma_tail(mean: float, variance: float, at: float, *, inverse: bool = False) -> float:
+    """Chance that a gamma variable lies above a number, or inversely the number above which it lies with a chance."""
+    shape, scale = mean**2 / variance, variance / mean
+    return float(special.gammainccinv(shape, at) * scale if inverse else special.gammaincc(shape, max(at, 0.0) / scale))
 
 
 def least_p_value(tests: Sequence[PooledTest]) -> float:
     """The least of some tests', times their number; 1 without any."""
     return min(1.0, len(tests) * min((test.p_value for test in tests), default=1.0))
+
+
+def most_power(tests: Sequence[PooledTest]) -> float:
+    """Of the test that sees a strong dependence best; 0 without any."""
+    return max((test.power for test in tests), default=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +220,7 @@ class Deepened:
     steps: int = 1  # of an episode, where the number of decisions so far is part of the state
     pooled: bool = False  # whether decisions before the last are alike whenever they are made
     tail: bool = False  # whether those at the end pay alike as well
+    power: float = 1.0  # chance that the history test sees a strong dependence in a log as short as this
 
     @property
     def depth(self) -> int:
@@ -239,14 +265,20 @@ class Transitions:
         gains = [binned(self.stratum, column) for column in rows.gains.T if (column != column[0]).any()]
         return [after.astype(np.int64), *gains]
 
-    def p_value(self, factor: IntArray, *, once: bool = False) -> float:
-        """Of "what follows a decision depends on a factor (n,)": the least of the responses', times their number.
+    def tests(self, factor: IntArray, *, once: bool = False) -> list[PooledTest]:
+        """Of "what follows a decision depends on a factor (n,)", a test of each response.
 
         Rows whose successor was not recorded are left out; with `once`, so are all but the first time that an episode
         makes a decision in a state: how often it comes back depends on what follows, as if episodes were different.
         """
         known, strata = self._first_times if once else self._all_times
-        return least_p_value(strata.tests(factor[known]))
+        return strata.tests(factor[known])
+
+    @cached_property
+    def before(self) -> list[PooledTest]:
+        """Tests of the decision before."""
+        before = self.rows.previous
+        return self.tests(np.where(before >= 0, self.pair[before], -1))
 
     @property
     def pays_alike_at_the_end(self) -> bool:
@@ -276,13 +308,9 @@ def transitions_of(rows: LoggedRows) -> Transitions:
 
 def history_p_value(transitions: Transitions) -> float:
     """P-value of "what follows depends on earlier decisions", or in timed logs on how many there were."""
-    before, pair = transitions.rows.previous, transitions.pair
-    found = [
-        transitions.p_value(np.where(before >= 0, pair[before], -1)) / BEFORE,
-        earlier_actions_p_value(transitions) / SO_FAR,
-    ]
+    found = [least_p_value(transitions.before) / BEFORE, earlier_actions_p_value(transitions) / SO_FAR]
     if transitions.timed:
-        found.append(transitions.p_value(transitions.rows.step) / HOW_MANY)
+        found.append(least_p_value(transitions.tests(transitions.rows.step)) / HOW_MANY)
     return min(1.0, *found)
 
 
@@ -306,7 +334,7 @@ def earlier_actions_p_value(transitions: Transitions) -> float:
     second = np.where(before[use] >= 0, before[before[use]], -1)
     past = np.column_stack([so_far, np.where(second[:, None] >= 0, taken[second], 0.0)])
     number, _, size = _distinct(stratum[use])
-    off = [_off_means(part, number, size) for part in (past, ahead)]
+    off = [off_means(part, number) for part in (past, ahead)]
     squares = [np.column_stack([np.bincount(number, column**2) for column in part.T]) for part in off]
     variance = (squares[0] / np.maximum(size - 1, 1)[:, None]).T @ squares[1]
     varied = variance > ROUNDING * np.outer(squares[0].sum(axis=0), squares[1].sum(axis=0))
@@ -314,8 +342,9 @@ def earlier_actions_p_value(transitions: Transitions) -> float:
     return min(1.0, 2 * len(distance) * float(stats.norm.sf(distance.max()))) if len(distance) else 1.0
 
 
-def _off_means(values: FloatArray, stratum: IntArray, size: IntArray) -> FloatArray:
+def off_means(values: FloatArray, stratum: IntArray) -> FloatArray:
     """Columns (n, d) less their means in each stratum."""
+    size = np.maximum(np.bincount(stratum), 1)
     return np.column_stack([column - (np.bincount(stratum, column) / size)[stratum] for column in values.T])
 
 
@@ -333,6 +362,7 @@ def deepen(transitions: Transitions, n_states: int) -> Deepened:
     """States deepened by past decisions until the history test is quiet, or the deepest is reached.
 
     A past that too few rows share stays with its state's other rare pasts: support is worth more than their difference.
+    States are deepened before the test rejects: a short log hardly shows a memory.
     Where episodes end by their length, the number of decisions so far is part of the state as well, unless they are so
     long that it does not show.
     """
@@ -340,19 +370,22 @@ def deepen(transitions: Transitions, n_states: int) -> Deepened:
     original, p_values, deep, few = np.arange(n_states), [history_p_value(transitions)], rows, MOST_COPIES // steps
     timed = ends_by_length(transitions) and (len(state) <= few or p_values[0] < REJECTED)
     if timed:
-        p_values = [history_p_value(replace(transitions, timed=True))]
+        transitions = replace(transitions, timed=True)
+        p_values = [history_p_value(transitions)]
+    power = most_power(transitions.before)
     before, wide = rows.previous, int(rows.actions.max(initial=0)) + 1
-    while p_values[-1] < REJECTED and len(p_values) <= DEEPEST:
+    while p_values[-1] < (CAREFUL if len(p_values) == 1 else REJECTED) and len(p_values) <= DEEPEST:
         way = np.where(before >= 0, deep.states[before] * wide + rows.actions[before] + 2, 1)
         label, original = _with_past(state, way, n_states)
         deep = replace(rows, states=label)
         p_values.append(history_p_value(Transitions(deep, state, timed)))
     chance = action_p_value(deep, state) if len(p_values) > 1 else 1.0
     if not timed:
-        return Deepened(deep, original, tuple(p_values), chance)
+        return Deepened(deep, original, tuple(p_values), chance, power=power)
     pooled, tail = p_values[-1] >= REJECTED and len(state) <= few, transitions.pays_alike_at_the_end
     deep = replace(rows, states=deep.states.astype(np.int64) * steps + rows.step)
-    return Deepened(deep, np.repeat(original, steps), tuple(p_values), chance, steps, pooled=pooled, tail=tail)
+    original = np.repeat(original, steps)
+    return Deepened(deep, original, tuple(p_values), chance, steps, pooled=pooled, tail=tail, power=power)
 
 
 def action_p_value(rows: LoggedRows, shown: IntArray) -> float:

@@ -10,7 +10,15 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from polidiff.evaluation.assumptions.history import DOUBTED, REJECTED, Deepened, Transitions
+from polidiff.evaluation.assumptions.history import (
+    DOUBTED,
+    OFTEN_ENOUGH,
+    REJECTED,
+    Deepened,
+    Transitions,
+    least_p_value,
+    most_power,
+)
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import counted, number, percent
 from polidiff.records.outcome import Assumption, Status
@@ -18,8 +26,8 @@ from polidiff.worlds.log_rows import EpisodeRows, LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT
 
 MANY_CUT = 0.05  # share of episodes
-FEWEST_EPISODES = 20  # below this neither drift nor neighbours can be told
-FEWEST_PEOPLE = 5  # early and late, to compare them
+FEWEST_EPISODES = 40  # below this a correlation of a half between neighbours is missed more often than seen
+FEWEST_PEOPLE = 16  # early and late each: fewer do not show a correlation of a half with when they came
 ROUNDING = 1e-12  # of the largest of several means: they are the same
 MOST_STRETCHES = 32  # of the log, between which people who come back show
 FEWEST_NAMED = 10  # cut episodes behind a state that is named
@@ -47,9 +55,11 @@ def shown(p_value: float, what: str) -> str:
     return f"{what} ({chance})" if p_value < DOUBTED else f"no sign that {what} ({chance})"
 
 
-def tested(name: str, how: str, p_value: float, what: str, consequence: str) -> Assumption:
-    """What a test found; the consequence is told unless it held."""
+def tested(name: str, how: str, p_value: float, what: str, consequence: str, power: float = 1.0) -> Assumption:
+    """What a test found; the consequence is told unless it held, which it has not where it would not have failed."""
     status = status_of(p_value)
+    if status == "held" and power < OFTEN_ENOUGH:
+        return not_testable(name, too_short(power))
     return Assumption(name, how, status, shown(p_value, what), "" if status == "held" else consequence, p_value)
 
 
@@ -58,18 +68,27 @@ def not_testable(name: str, reason: str) -> Assumption:
     return Assumption(name, "", "not testable", reason, "")
 
 
+def too_short(power: float) -> str:
+    """Why a test that found nothing says nothing."""
+    return f"the log is too short: a test would miss even a strong dependence in {percent(1 - power)} of such logs"
+
+
 def history_check(deepened: Deepened) -> Assumption:
     """Whether what follows a decision depends on earlier ones, and whether a deeper state mends that."""
-    first = deepened.p_values[0]
+    first = min(deepened.p_values)
+    if first >= DOUBTED and deepened.power < OFTEN_ENOUGH:
+        return not_testable("history", too_short(deepened.power))
     if deepened.depth == 0:
-        mended = "Verdicts may be too sure if the past still matters." if first < DOUBTED else ""
+        mended = ""
     elif deepened.quiet:
         past = "the decision" if deepened.depth == 1 else f"the {deepened.depth} decisions"
-        mended = f"Verdicts are judged with {past} before as part of the state. " + (
-            "What was decided shows no sign of reasons beyond that."
-            if deepened.explained
-            else "If the reason is one that was never recorded, this does not cure it."
-        )
+        mended = f"Verdicts are judged with {past} before as part of the state"
+        if first >= DOUBTED:
+            mended += ": a log as short as this hardly shows whether it matters."
+        elif deepened.explained:
+            mended += ". What was decided shows no sign of reasons beyond that."
+        else:
+            mended += ". If the reason is one that was never recorded, this does not cure it."
     else:
         mended = f"Even {deepened.depth} decisions before as part of the state do not mend it: verdicts are unknown."
     if deepened.steps > 1:
@@ -92,7 +111,8 @@ def drift_check(transitions: Transitions) -> Assumption:
     if rows.n_episodes < FEWEST_EPISODES:
         return not_testable("drift", f"only {counted(rows.n_episodes, rows.noun)}")
     late = (2 * rows.episode >= rows.n_episodes).astype(np.int64)
-    return tested("drift", how, transitions.p_value(late, once=True), DRIFT.format(rows.noun), WHOLE_TIME)
+    tests = transitions.tests(late, once=True)
+    return tested("drift", how, least_p_value(tests), DRIFT.format(rows.noun), WHOLE_TIME, most_power(tests))
 
 
 def people_drift_check(rows: LoggedRows, group: AnyArray) -> Assumption:
@@ -167,7 +187,7 @@ def independence_check(
         return not_testable("independence", f"only {counted(rows.n_episodes, rows.noun)}")
     if group is None:
         alike = min(1.0, gains.shape[1] * min(neighbours_alike(column) for column in gains.T))
-        together = 1.0 if transitions is None else transitions.p_value(stretches(rows), once=True)
+        together = 1.0 if transitions is None else least_p_value(transitions.tests(stretches(rows), once=True))
         p_value = alike if transitions is None else min(1.0, 2 * min(alike, together))
         how = f"neighbouring {rows.noun}s (rank correlation) and stretches of the log (pooled chi-square)"
         consequence = "Intervals count stretches of the log as people. Hint: group="

@@ -20,7 +20,7 @@ from scipy import stats
 from polidiff.evaluation.assumptions.confounding import Comparison, holds_up_to
 from polidiff.evaluation.assumptions.confounding_one_step import largest_scale
 from polidiff.evaluation.assumptions.feature_history import drift_feature_check, feature_history_check
-from polidiff.evaluation.assumptions.history import Deepened, deepen, transitions_of
+from polidiff.evaluation.assumptions.history import MOST_ACTIONS, Deepened, deepen, off_means, transitions_of
 from polidiff.evaluation.assumptions.log_checks import (
     DRAWN,
     UNSEEN,
@@ -42,7 +42,7 @@ from polidiff.evaluation.assumptions.log_checks import (
 from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import Counts, FixedLength, count_rows
-from polidiff.evaluation.scores.decisions import numbers_of
+from polidiff.evaluation.scores.decisions import levels_move_both, numbers_of
 from polidiff.evaluation.verdicts import as_unknown, direction_of, not_carried
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -75,6 +75,7 @@ class Assessment:
     units: IntArray | None = None  # (episodes,) what counts as one person, where that is not the episode
     counted_as: str = "people"  # what units are
     scale: tuple[str, float] | None = None  # the feature that moves the odds of decisions most, and how far
+    confounded: str | None = None  # what moves decisions and outcomes together, beside the state
 
     def status(self, name: str) -> str:
         """Of one assumption."""
@@ -101,7 +102,7 @@ class Assessment:
             )
         if self.deepened is None and self.status("history") == "failed":
             return "what follows a decision depends on what came before it, beyond the recorded features"
-        return None
+        return self.confounded
 
 
 def assess(log: Log) -> Assessment:
@@ -140,7 +141,31 @@ def _assess(log: Log) -> Assessment:
     deeper = deepened.depth > 0 or deepened.steps > 1
     if deeper and tested is not rows:
         deepened = replace(deepen(transitions_of(rows), log.n_states), p_values=deepened.p_values)
-    return _counting(Assessment((history_check(deepened), drift, *common), rows, deepened if deeper else None, units))
+    found = Assessment((history_check(deepened), drift, *common), rows, deepened if deeper else None, units)
+    often = np.argsort(-np.bincount(tested.actions), kind="stable")[:MOST_ACTIONS]
+    taken = off_means((tested.actions[:, None] == often).astype(np.float64), tested.states)
+    begins = np.flatnonzero(tested.first)
+    brought = off_means(tested.to_come(log.discount)[begins], tested.states[begins])
+    return _counting(replace(found, confounded=moved_together(tested, own, taken, brought)))
+
+
+def moved_together(
+    rows: EpisodeRows, people: IntArray | None, taken: FloatArray, brought: FloatArray
+) -> str | None:
+    """Why people (episodes,) who come back, or else time, stand behind decisions and what comes of them, if so.
+
+    Parameters
+    ----------
+    taken : array (n, A)
+        Actions beyond what was expected of them.
+    brought : array (episodes, M)
+        Outcomes beyond what was expected of them.
+    """
+    level = stretches(rows)[rows.first] if people is None else people
+    if not levels_move_both(level, np.add.reduceat(taken, np.flatnonzero(rows.first)), brought):
+        return None
+    whom = "when in the log that was" if people is None else "who it was"
+    return f"what was decided and what came of it both depend on {whom}, beyond what the state records"
 
 
 def _counting(assessment: Assessment) -> Assessment:

@@ -4,7 +4,8 @@ A unit is what can be drawn independently: an episode, or all episodes of one pe
 of what is recorded about them, so that the same records give the same folds and the same sums to the last digit,
 however a file was sorted.
 
-Levels of a text column that are too rare to be told apart: what is lost, and whether verdicts can do without it.
+Levels of a text column that are too rare to be told apart: what is lost, and whether verdicts can do without it. The
+same is asked of people who come back, and of stretches of the log, with sums over episodes as rows.
 
 Rows of such levels count as alike. They are not if what differs between levels moves both who gets an action and what
 comes of it. With :math:`r_i = 1\{A_i = a\} - e_a(x_i)` and :math:`u_i` what a row brings beyond what was expected, two
@@ -195,19 +196,24 @@ class SharedLevels:
 
     def moves_both(self, taken: FloatArray, brought: FloatArray) -> bool:
         """Whether levels move actions and outcomes together; (n, A) and (n, M) what was not expected of them."""
-        pairs = [(r[self.rows], u[self.rows]) for r in taken.T for u in brought.T]
-        p_values = [2 * float(stats.norm.sf(abs(self._covariance(r, u)))) for r, u in pairs]
-        return min(p_values, default=1.0) * len(p_values) < REJECTED
+        return levels_move_both(self.level, taken[self.rows], brought[self.rows])
 
-    def _covariance(self, r: FloatArray, u: FloatArray) -> float:
-        """The covariance of rows of one level, in standard errors."""
 
-        def over_pairs(one: FloatArray, other: FloatArray) -> float:
-            sums = np.bincount(self.level, one) * np.bincount(self.level, other)
-            return float(sums.sum() - (one * other).sum())
+def levels_move_both(level: IntArray, taken: FloatArray, brought: FloatArray) -> bool:
+    """Whether levels (n,) move actions (n, A) and outcomes (n, M), less what was expected of them, together."""
+    p_values = [2 * float(stats.norm.sf(abs(_covariance(level, r, u)))) for r in taken.T for u in brought.T]
+    return min(p_values, default=1.0) * len(p_values) < REJECTED
 
-        spread = over_pairs(r**2, u**2) + over_pairs(r * u, r * u)
-        return over_pairs(r, u) / np.sqrt(spread) if spread > 0 else 0.0
+
+def _covariance(level: IntArray, r: FloatArray, u: FloatArray) -> float:
+    """The covariance of rows of one level, in standard errors."""
+
+    def over_pairs(one: FloatArray, other: FloatArray) -> float:
+        sums = np.bincount(level, one) * np.bincount(level, other)
+        return float(sums.sum() - (one * other).sum())
+
+    spread = over_pairs(r**2, u**2) + over_pairs(r * u, r * u)
+    return over_pairs(r, u) / np.sqrt(spread) if spread > 0 else 0.0
 
 
 def shared_levels(states: AnyArray, names: tuple[str, ...], encoder: Encoder) -> list[SharedLevels]:

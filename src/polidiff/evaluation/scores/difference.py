@@ -29,7 +29,9 @@ Doubly robust scores of every action, where each decision is an episode.
 for every outcome Y at once, with :math:`m` and :math:`e` from folds that do not hold unit i. Each :math:`m_a` is then
 shifted by the weighted mean of what it leaves, :math:`\sum_i w_i (Y_i - m_a) / \sum_i w_i` with
 :math:`w_i = \mathbb 1\{A_i = a\}/e_a`: without covariates the mean score of an action is the mean of the rows that took
-it, to the last digit. The difference of two policies is :math:`\sum_a (\pi_e - \pi_b)(a \mid x_i)\, s_{ia}`; where the
+it, to the last digit. Weights of an action are scaled
+to sum to n (Hájek), so that a score scatters as the mean that it moves does, also where weights were cut off. The
+difference of two policies is :math:`\sum_a (\pi_e - \pi_b)(a \mid x_i)\, s_{ia}`; where the
 current policy is the one that wrote the log, :math:`Y_i` itself is its score.
 """
 
@@ -113,6 +115,7 @@ def one_step_scores(decisions: Decisions, *, chances: Propensity | None = None, 
     held = held_rows(decisions, seed)
     chances = logging_chances(decisions, seed=seed) if chances is None else chances
     weight = row_weights(chances.logged)
+    weight = weight / (np.bincount(decisions.actions, weight)[decisions.actions] / len(weight))
     columns = _outcome_values(design, fold, held, decisions.gains)
     pairs = zip(columns, decisions.gains.T, strict=True)
     fitted = np.stack([_centred(values, decisions, weight, outcome) for values, outcome in pairs], axis=2)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.evaluation.logged.judge import assess
+from polidiff.evaluation.logged.judge import assess, moved_together
 from polidiff.evaluation.logged.policies import (
     LOG,
     EstimatedPolicy,
@@ -129,7 +129,7 @@ class ScoredLog:
 
     @cached_property
     def confounded(self) -> tuple[str, ...]:
-        """Why levels that count as one should have been told apart, if so."""
+        """Why what the record holds does not tell alike cases, if so: rare levels, people or times that move both."""
         index, actions = np.arange(len(self.decisions.actions)), self.decisions.actions
         taken = one_hot(actions, self.decisions.n_actions) - self.chances.table
         ahead = self.decisions.to_come(self.log.discount)
@@ -137,7 +137,20 @@ class ScoredLog:
         said = (
             "who gets which action, and what comes of it, depend on levels of {!r} that are too rare to be told apart"
         )
-        return tuple(said.format(one.name) for one in self.shared if one.moves_both(taken, brought))
+        levels = tuple(said.format(one.name) for one in self.shared if one.moves_both(taken, brought))
+        return (*levels, *filter(None, [self._moved_together(taken, brought)]))
+
+    def _moved_together(self, taken: FloatArray, brought: FloatArray) -> str | None:
+        """The same of people who come back, or of time."""
+        rows, order = self.log.rows, np.argsort(self.decisions.order)
+        begins = np.flatnonzero(rows.first)
+        total, x = brought[order][begins], self.decisions.x[order][begins]
+        if self.single is None:  # what a straight line through the first states tells was expected
+            design = np.column_stack([np.ones(len(x)), x])
+            total = total - design @ np.linalg.lstsq(design, total, rcond=None)[0]
+        known = assess(self.log)
+        people = known.units if known.counted_as == "people" else None
+        return moved_together(rows, people, taken[order], total)
 
     @property
     def episodes(self) -> int:
