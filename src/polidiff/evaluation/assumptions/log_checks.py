@@ -55,7 +55,7 @@ def shown(p_value: float, what: str) -> str:
     return f"{what} ({chance})" if p_value < DOUBTED else f"no sign that {what} ({chance})"
 
 
-def tested(name: str, how: str, p_value: float, what: str, consequence: str, power: float = 1.0) -> Assumption:
+def tested(name: str, how: str, p_value: float, what: str, consequence: str, power: float) -> Assumption:
     """What a test found; the consequence is told unless it held, which it has not where it would not have failed."""
     status = status_of(p_value)
     if status == "held" and power < OFTEN_ENOUGH:
@@ -128,7 +128,7 @@ def people_drift_check(rows: LoggedRows, group: AnyArray) -> Assumption:
     p_values = [_means_differ(m[late], m[~late]) for m in means if np.ptp(m) > ROUNDING * np.abs(m).max()]
     how = "outcomes of people who come early and late in the log (Welch's test)"
     p_value = min(1.0, len(p_values) * min(p_values, default=1.0))
-    return tested("drift", how, p_value, DRIFT.format(rows.noun), WHOLE_TIME)
+    return tested("drift", how, p_value, DRIFT.format(rows.noun), WHOLE_TIME, 1.0)
 
 
 def _means_differ(one: FloatArray, other: FloatArray) -> float:
@@ -191,7 +191,7 @@ def independence_check(
         p_value = alike if transitions is None else min(1.0, 2 * min(alike, together))
         how = f"neighbouring {rows.noun}s (rank correlation) and stretches of the log (pooled chi-square)"
         consequence = "Intervals count stretches of the log as people. Hint: group="
-        return tested("independence", how, p_value, f"{rows.noun}s that stand together are alike", consequence)
+        return tested("independence", how, p_value, f"{rows.noun}s that stand together are alike", consequence, 1.0)
     unit, sizes = np.unique(group, return_inverse=True, return_counts=True)[1:]
     worst = max(correlation_within(unit, column) for column in gains.T)
     each = number(float(sizes.mean()), 3)
@@ -241,7 +241,7 @@ def propensity_check(rows: LoggedRows) -> Assumption:
     p_value = float(min(1.0, len(p_values) * p_values.min())) if len(p_values) else 1.0
     how = "times an action was taken against its recorded probability, within states (exact binomial, Bonferroni)"
     consequence = "What is weighted by recorded probabilities is off; they are estimated instead."
-    return tested("propensities", how, p_value, "recorded probabilities are wrong", consequence)
+    return tested("propensities", how, p_value, "recorded probabilities are wrong", consequence, 1.0)
 
 
 def _strata(states: AnyArray) -> list[IntArray]:

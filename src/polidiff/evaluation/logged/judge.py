@@ -149,9 +149,7 @@ def _assess(log: Log) -> Assessment:
     return _counting(replace(found, confounded=moved_together(tested, own, taken, brought)))
 
 
-def moved_together(
-    rows: EpisodeRows, people: IntArray | None, taken: FloatArray, brought: FloatArray
-) -> str | None:
+def moved_together(rows: EpisodeRows, people: IntArray | None, taken: FloatArray, brought: FloatArray) -> str | None:
     """Why people (episodes,) who come back, or else time, stand behind decisions and what comes of them, if so.
 
     Parameters
