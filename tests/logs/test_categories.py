@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from polidiff import Log, explain
-from polidiff.evaluation.scores.decisions import _covariance, fit_encoder, shared_levels
+from polidiff.evaluation.assumptions.confounded_levels import _covariance
+from polidiff.evaluation.scores.decisions import fit_encoder, shared_levels
 
 
 def wards(levels: int, rows: int, seed: int) -> Log:

@@ -200,7 +200,7 @@ def independence_check(
     return Assumption("independence", "outcomes within and between units", "held", detail, said)  # whatever it is
 
 
-def stretches(rows: LoggedRows) -> IntArray:
+def stretches(rows: EpisodeRows) -> IntArray:
     """(n,) number of the stretch of the log that a row's episode lies in: of as many as leave ten episodes in each."""
     stretches = min(MOST_STRETCHES, max(2, rows.n_episodes // 10))
     return np.asarray(rows.episode * stretches // rows.n_episodes)

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import stats
 
+from polidiff.evaluation.assumptions.confounded_levels import moved_together
 from polidiff.evaluation.assumptions.confounding import Comparison, holds_up_to
 from polidiff.evaluation.assumptions.confounding_one_step import largest_scale
 from polidiff.evaluation.assumptions.feature_history import drift_feature_check, feature_history_check
@@ -42,7 +43,7 @@ from polidiff.evaluation.assumptions.log_checks import (
 from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import Counts, FixedLength, count_rows
-from polidiff.evaluation.scores.decisions import levels_move_both, numbers_of
+from polidiff.evaluation.scores.decisions import numbers_of
 from polidiff.evaluation.verdicts import as_unknown, direction_of, not_carried
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -147,23 +148,6 @@ def _assess(log: Log) -> Assessment:
     begins = np.flatnonzero(tested.first)
     brought = off_means(tested.to_come(log.discount)[begins], tested.states[begins])
     return _counting(replace(found, confounded=moved_together(tested, own, taken, brought)))
-
-
-def moved_together(rows: EpisodeRows, people: IntArray | None, taken: FloatArray, brought: FloatArray) -> str | None:
-    """Why people (episodes,) who come back, or else time, stand behind decisions and what comes of them, if so.
-
-    Parameters
-    ----------
-    taken : array (n, A)
-        Actions beyond what was expected of them.
-    brought : array (episodes, M)
-        Outcomes beyond what was expected of them.
-    """
-    level = stretches(rows)[rows.first] if people is None else people
-    if not levels_move_both(level, np.add.reduceat(taken, np.flatnonzero(rows.first)), brought):
-        return None
-    whom = "when in the log that was" if people is None else "who it was"
-    return f"what was decided and what came of it both depend on {whom}, beyond what the state records"
 
 
 def _counting(assessment: Assessment) -> Assessment:

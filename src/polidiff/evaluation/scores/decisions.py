@@ -4,15 +4,7 @@ A unit is what can be drawn independently: an episode, or all episodes of one pe
 of what is recorded about them, so that the same records give the same folds and the same sums to the last digit,
 however a file was sorted.
 
-Levels of a text column that are too rare to be told apart: what is lost, and whether verdicts can do without it. The
-same is asked of people who come back, and of stretches of the log, with sums over episodes as rows.
-
-Rows of such levels count as alike. They are not if what differs between levels moves both who gets an action and what
-comes of it. With :math:`r_i = 1\{A_i = a\} - e_a(x_i)` and :math:`u_i` what a row brings beyond what was expected, two
-rows of one level l have no covariance if the chances hold for every level:
-
-.. math:: C_a = \sum_l \sum_{i \ne j \in l} r_i u_j, \qquad
-          \operatorname{var} C_a = \sum_l \sum_{i \ne j \in l} (r_i^2 u_j^2 + r_i u_i r_j u_j).
+Levels of a text column that are too rare to be told apart: what is lost, and whether verdicts can do without it.
 """
 
 from __future__ import annotations
@@ -20,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
 
+from polidiff.evaluation.assumptions.confounded_levels import levels_move_both
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import percent
 from polidiff.worlds.log_rows import EpisodeRows, LoggedRows
@@ -29,7 +21,6 @@ from polidiff.worlds.shards.transition_counts import CUT, END
 
 LEVELS = 12  # of a text column that get a column of their own in any case
 ROWS_OF_LEVEL, MOST_LEVELS = 20, 240  # rows with which a further level gets one, and how many levels of all columns do
-REJECTED = 1e-3
 TOLD = 0.01  # share of the rows from which on it is said that they share a level
 
 
@@ -197,23 +188,6 @@ class SharedLevels:
     def moves_both(self, taken: FloatArray, brought: FloatArray) -> bool:
         """Whether levels move actions and outcomes together; (n, A) and (n, M) what was not expected of them."""
         return levels_move_both(self.level, taken[self.rows], brought[self.rows])
-
-
-def levels_move_both(level: IntArray, taken: FloatArray, brought: FloatArray) -> bool:
-    """Whether levels (n,) move actions (n, A) and outcomes (n, M), less what was expected of them, together."""
-    p_values = [2 * float(stats.norm.sf(abs(_covariance(level, r, u)))) for r in taken.T for u in brought.T]
-    return min(p_values, default=1.0) * len(p_values) < REJECTED
-
-
-def _covariance(level: IntArray, r: FloatArray, u: FloatArray) -> float:
-    """The covariance of rows of one level, in standard errors."""
-
-    def over_pairs(one: FloatArray, other: FloatArray) -> float:
-        sums = np.bincount(level, one) * np.bincount(level, other)
-        return float(sums.sum() - (one * other).sum())
-
-    spread = over_pairs(r**2, u**2) + over_pairs(r * u, r * u)
-    return over_pairs(r, u) / np.sqrt(spread) if spread > 0 else 0.0
 
 
 def shared_levels(states: AnyArray, names: tuple[str, ...], encoder: Encoder) -> list[SharedLevels]:

@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.evaluation.logged.judge import assess, moved_together
+from polidiff.evaluation.assumptions.confounded_levels import moved_together
+from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.logged.policies import (
     LOG,
     EstimatedPolicy,

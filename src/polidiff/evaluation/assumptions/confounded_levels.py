@@ -1,0 +1,55 @@
+r"""Do rare levels of a text, people who come back, or times stand behind decisions and what comes of them?
+
+Cases that differ in a level only count as alike. They are not if what differs between levels moves both who gets an
+action and what comes of it. With :math:`r_i = 1\{A_i = a\} - e_a(x_i)` and :math:`u_i` what a row
+brings beyond what was expected, two rows of one level l have no covariance if the chances hold for every level:
+
+.. math:: C_a = \sum_l \sum_{i \ne j \in l} r_i u_j, \qquad
+          \operatorname{var} C_a = \sum_l \sum_{i \ne j \in l} (r_i^2 u_j^2 + r_i u_i r_j u_j).
+
+For people and for stretches of the log, the rows are sums over episodes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from polidiff.evaluation.assumptions.history import REJECTED
+from polidiff.evaluation.assumptions.log_checks import stretches
+from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.worlds.log_rows import EpisodeRows
+
+
+def moved_together(rows: EpisodeRows, people: IntArray | None, taken: FloatArray, brought: FloatArray) -> str | None:
+    """Why people (episodes,) who come back, or else time, stand behind decisions and what comes of them, if so.
+
+    Parameters
+    ----------
+    taken : array (n, A)
+        Actions beyond what was expected of them.
+    brought : array (episodes, M)
+        Outcomes beyond what was expected of them.
+    """
+    level = stretches(rows)[rows.first] if people is None else people
+    if not levels_move_both(level, np.add.reduceat(taken, np.flatnonzero(rows.first)), brought):
+        return None
+    whom = "when in the log that was" if people is None else "who it was"
+    return f"what was decided and what came of it both depend on {whom}, beyond what the state records"
+
+
+def levels_move_both(level: IntArray, taken: FloatArray, brought: FloatArray) -> bool:
+    """Whether levels (n,) move actions (n, A) and outcomes (n, M), less what was expected of them, together."""
+    p_values = [2 * float(stats.norm.sf(abs(_covariance(level, r, u)))) for r in taken.T for u in brought.T]
+    return min(p_values, default=1.0) * len(p_values) < REJECTED
+
+
+def _covariance(level: IntArray, r: FloatArray, u: FloatArray) -> float:
+    """The covariance of rows of one level, in standard errors."""
+
+    def over_pairs(one: FloatArray, other: FloatArray) -> float:
+        sums = np.bincount(level, one) * np.bincount(level, other)
+        return float(sums.sum() - (one * other).sum())
+
+    spread = over_pairs(r**2, u**2) + over_pairs(r * u, r * u)
+    return over_pairs(r, u) / np.sqrt(spread) if spread > 0 else 0.0
