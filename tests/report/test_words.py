@@ -109,7 +109,7 @@ def test_shares_are_said_in_percent_and_their_differences_in_points():
     assert bounds_text(Interval.exactly(3.0), Outcome("stay", unit="h")) == "3 h"
 
 
-@given(st.integers(0, 10**7))
+@given(st.integers(0, 3) | st.integers(0, 10**7))
 def test_one_is_singular_and_all_else_plural(count):
     assert counted(count, "rule").endswith(" rule") == (count == 1)
 
@@ -182,6 +182,7 @@ def test_but_stands_once_and_parts_what_is_better_from_what_is_worse(seed, kind)
     assert len(sides) == len({v.valence for v in verdicts} - {None}) or len(sides) == 1
     assert all(len(found) <= 1 for found in valences)
     told = sum(v.outcome in " ".join(sides) for v in verdicts)
+    assert " ".join(sides).count("an unknown effect") <= 1
     more = re.search(r"\b(\d+) more", " ".join(sides))
     assert told + (int(more[1]) if more else 0) == len(verdicts)
 

@@ -63,8 +63,8 @@ def test_a_guard_that_is_kept_by_the_estimate_only_is_said_not_to_be_shown():
     frontier = improve(coin_log(0), "log", keep="harm<=current+0.02")
     assert len(frontier) > 1
     assert all(any("not shown to keep harm<=current+0.02:" in text for text in plan.warnings) for plan in frontier[1:])
-    number = frontier.plans.index(frontier.best) + 1
-    assert f"plan {number} of {len(frontier)} is not shown to keep harm<=current+0.02:" in str(frontier)
+    number = frontier.plans.index(frontier.best)
+    assert f"plan {number} is not shown to keep harm<=current+0.02:" in str(frontier)
     assert [plan.kept for plan in frontier] == [True] + [False] * (len(frontier) - 1)
     assert all(plan.kept for plan in improve(coin_log(0), "log", keep="harm<=current+0.5"))
 
@@ -93,7 +93,8 @@ def test_where_the_current_policy_breaks_the_guard_plans_are_compared_with_it():
     assert first.outcomes["harm"].estimate == pytest.approx(logged_harm(log))
     assert frontier.best is not first
     assert len(frontier) > 1
-    assert f"{len(frontier)} plans; the surest to gain that is shown to keep the guards returns" in str(frontier)
+    offered = len(frontier.plans) - 1
+    assert f"{offered} plans; the surest to gain that is shown to keep the guards returns" in str(frontier)
     for plan in frontier.eligible:
         verdict = next(verdict for verdict in plan_verdicts(frontier, plan) if verdict.outcome == "harm")
         assert verdict.difference.estimate == pytest.approx(harm_of(log, plan.patch.choices) - harm_of(log, {}))

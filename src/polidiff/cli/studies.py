@@ -59,7 +59,8 @@ def explain_command(study: Path | None, trust: bool, to: Output, **given: Settin
       polidiff explain --log stays.csv --state map --state lactate --action dose \\
           --episode stay --terminated died_or_left --reward survived \\
           --current log --proposed new.onnx
-      polidiff explain study.toml --rule "map < 55: pressor" --rule "lactate > 4: fluid"
+      polidiff explain study.toml --rule "map < 55: pressor" \\
+          --rule "lactate > 4: fluid"
     """
     to.deliver(_explained(study, trust, to, given))
 

@@ -410,6 +410,8 @@ def knee_text(frontier: Frontier) -> str:
         most = "is the surest" if frontier.judged else "returns most"
         return f"The current policy breaks what is to be kept; of the plans that keep it, this one {most}."
     if knee is best:
+        if len(frontier.plans) == 2:
+            return f"It is the only plan{' and shown to gain' * frontier.judged}."
         if not frontier.judged:
             return "It gains most."
         guarded = best.kept and not all(plan.kept for plan in frontier)

@@ -165,8 +165,10 @@ def _changes(
 
 
 def _met(item: _Item, others: Sequence[_Item]) -> bool:
-    same = (other.rule for other in others if other.swap == item.swap)
-    return any(within(item.rule, rule) or within(rule, item.rule) for rule in same)
+    """Whether one of the others lies within an item or around it; beside groups, all together say nothing of a part."""
+    same = [other.rule for other in others if other.swap == item.swap]
+    groups = [rule for rule in same if rule.conditions]
+    return any(within(item.rule, rule) or within(rule, item.rule) for rule in groups or same)
 
 
 def _change(was: _Item | None, now: _Item | None) -> DifferenceChange:

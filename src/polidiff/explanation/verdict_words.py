@@ -11,13 +11,15 @@ from polidiff.records.explanation import Verdict
 from polidiff.records.numbers import counted
 from polidiff.records.outcome import Outcome
 
+UNKNOWN = "an unknown effect "  # once before all outcomes of which nothing is known
+
 
 def verdict_text(verdict: Verdict, outcome: Outcome, *, figures: bool = True) -> str:
     """One outcome's verdict that is not "same", with its figures unless a table beside it holds them."""
     if verdict.direction == "unknown":
         known = not math.isnan(verdict.difference.estimate)
         why = "; ".join(filter(None, [interval_text(verdict.difference, outcome=outcome) * known, verdict.note]))
-        return f"an unknown effect on {outcome.name}{f' ({why})' if figures and why else ''}"
+        return f"{UNKNOWN}on {outcome.name}{f' ({why})' if figures and why else ''}"
     assert verdict.direction != "same"
     return moved_text(outcome, verdict.difference, "bounds" if figures else "none", verdict.note)
 
@@ -45,7 +47,7 @@ def verdicts_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome], *, f
 
 
 def _side_texts(side: Sequence[Verdict], outcomes: Mapping[str, Outcome], *, figures: bool) -> list[str]:
-    """Each verdict in words; a reason why several outcomes are unknown is said once, with the last of them."""
+    """Each verdict in words; what several outcomes that are unknown share, also the reason why, is said once."""
     unknown = [v.note for v in side if v.direction == "unknown"]
     texts = []
     for k, verdict in enumerate(side):
@@ -53,5 +55,6 @@ def _side_texts(side: Sequence[Verdict], outcomes: Mapping[str, Outcome], *, fig
         if verdict.direction == "unknown" and note and unknown.count(note) > 1:
             last = all(v.note != note or v.direction != "unknown" for v in side[k + 1 :])
             verdict = replace(verdict, note=f"for all of these, {note}" if last else "")
-        texts.append(verdict_text(verdict, outcomes[verdict.outcome], figures=figures))
+        text = verdict_text(verdict, outcomes[verdict.outcome], figures=figures)
+        texts.append(text.removeprefix(UNKNOWN) if any(v.direction == "unknown" for v in side[:k]) else text)
     return texts
