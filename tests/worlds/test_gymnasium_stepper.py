@@ -368,3 +368,38 @@ def test_words_in_an_observation_are_refused_with_a_way_out():
     world = Simulator(lambda: gymnasium.wrappers.FilterObservation(Errand(), ["place"]), horizon=5)
     assert world.feature_names == ("place",)
     assert evaluate(world, "always:action 1", episodes=2).outcomes["return"].estimate > -100
+
+
+class OldStep(Walk):
+    def step(self, action):
+        return super().step(action)[:3]
+
+
+class OldReset(Walk):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0]
+
+
+class OtherShape(Walk):
+    def observation(self):
+        return np.zeros(3)
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        (OldStep, "step must return 5 values, as in Gymnasium; OldStep returned 3 values. Hint: "),
+        (OldReset, "reset must return 2 values, as in Gymnasium; OldReset returned ndarray. Hint: "),
+        (OtherShape, "observation must be as the observation space says, 1 number; one of shape (3,) came. Hint: "),
+    ],
+)
+def test_an_environment_that_returns_something_else_is_refused_in_one_line(env, said):
+    with pytest.raises(InvalidWorldError) as refused:
+        evaluate(Simulator(env), lambda seen: np.zeros(len(seen), dtype=int), episodes=3)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_error_of_a_policy_is_what_it_says_to_many_states():
+    with pytest.raises(IndexError, match="index 9 is out of bounds for axis 1"):
+        evaluate(Simulator(Walk), lambda seen: seen[:, 9], episodes=3)

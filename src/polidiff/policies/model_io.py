@@ -195,11 +195,18 @@ def _read(table: FloatArray, output: str | None, what: str) -> FloatArray:
 
 
 def takes_batches(function: Callable[..., object], batch: AnyArray) -> bool:
-    """Whether a function takes many states at once: it answers each, and as it answers them one by one."""
+    """Whether a function takes many states at once: it answers each, and as it answers them one by one.
+
+    Where it answers neither, what it says to many is the error.
+    """
     probe = batch[np.linspace(0, len(batch) - 1, PROBE).astype(np.int64)]
     try:
         together = np.asarray(function(probe))
-    except Exception:
+    except Exception as of_many:
+        try:
+            function(probe[0])
+        except Exception:
+            raise of_many from None
         return False
     if together.ndim not in (1, 2) or len(together) != PROBE:
         return False

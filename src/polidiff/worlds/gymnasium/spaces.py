@@ -13,6 +13,7 @@ import numpy.typing as npt
 from polidiff.errors import InvalidWorldError
 from polidiff.policies.model_io import parts_of, space_kind
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.numbers import counted
 
 MOST_COMBINATIONS = 1000
 
@@ -41,6 +42,11 @@ class ObservationCodec:
         if self.row is not None:
             observations = [self.row(observation) for observation in observations]
         array = np.array(observations, dtype=self.dtype)
+        if array.size != len(array) * (1 if self.index else self.width):
+            raise InvalidWorldError(
+                f"an observation must be as the observation space says, {counted(self.width, 'number')}; one of shape "
+                f"{array.shape[1:]} came. Hint: mend observation_space, or what reset and step return"
+            )
         return array if self.index else array.reshape(len(array), self.width)
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from polidiff.errors import InvalidOutcomeError, RestoreError
+from polidiff.errors import InvalidOutcomeError, InvalidWorldError, RestoreError
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.worlds.gymnasium.source import EnvSource, Running, as_source
 from polidiff.worlds.gymnasium.spaces import Env, EnvLike, Info, Observation
@@ -64,6 +64,16 @@ class _EnvStepper:
             )
         self._states[running] = step.next_states
         return step if step.rewards.ndim == 1 else replace(step, rewards=step.rewards.sum(axis=1))
+
+
+def _check_returned(results: Sequence[object], count: int, method: str, source: EnvSource) -> None:
+    """An error that names what an environment returned, if it is not as Gymnasium has it."""
+    if results and not (isinstance(results[0], tuple) and len(results[0]) == count):
+        values = f"{len(results[0])} values" if isinstance(results[0], tuple) else type(results[0]).__name__
+        raise InvalidWorldError(
+            f"{method} must return {count} values, as in Gymnasium; {type(source.example.unwrapped).__name__} returned "
+            f"{values}. Hint: shimmy's GymV21CompatibilityV0 takes environments of the older gym"
+        )
 
 
 class VectorStepper(_EnvStepper):
@@ -169,8 +179,9 @@ class GymnasiumStepper(_EnvStepper):
         if source.is_vector:
             return VectorStepper(source, seeds, info_keys)
         episodes = [Running(source.take(), int(seed)) for seed in seeds]
-        first = [episode.env.reset(seed=episode.seed)[0] for episode in episodes]
-        return cls(source, episodes, source.observations.rows(first), info_keys)
+        begun = [episode.env.reset(seed=episode.seed) for episode in episodes]
+        _check_returned(begun, 2, "reset", source)
+        return cls(source, episodes, source.observations.rows([first for first, _ in begun]), info_keys)
 
     @property
     def n(self) -> int:
@@ -182,6 +193,7 @@ class GymnasiumStepper(_EnvStepper):
         moves = self.source.actions.decode(np.asarray(actions), self._states[running])
         episodes = [self._episodes[index] for index in running.tolist()]
         results = [episode.env.step(move) for episode, move in zip(episodes, moves, strict=True)]
+        _check_returned(results, 5, "step", self.source)
         for episode, move in zip(episodes, moves, strict=True):
             episode.moved(move, kept=self.restore_mode == "replay")
         observations, rewards, terminated, truncated, infos = zip(*results, strict=True) if results else ((),) * 5
