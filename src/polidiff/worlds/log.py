@@ -137,7 +137,7 @@ class Log:
         self.source = LogSource(source, skip_bad=skip_bad, work_folder=work_folder)
         columns = (reward, *(outcome.of for outcome in self.outcomes))
         named = dict.fromkeys(of for of in columns if isinstance(of, str))
-        with_columns = with_events(self.source.frame(), self.source.schema, named, group or episode)
+        with_columns = with_events(self.source.frame(), self.source.schema, named, episode if group is None else group)
         self.source = self.source if with_columns is None else self.source.with_table(with_columns)
         if isinstance(state, (list, tuple)) and not state:
             alike = self.source.frame().with_columns(pl.lit(EVERYBODY).alias(EVERYBODY))
