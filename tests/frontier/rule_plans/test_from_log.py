@@ -10,9 +10,9 @@ from polidiff import Log, Outcome, improve
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.evaluation.logged.counted_log import counted_log
-from polidiff.evaluation.logged.counts import BLOCKS
+from polidiff.evaluation.logged.counts import BLOCKS, count_log
 from polidiff.evaluation.logged.plan import Halves, choose_and_judge, estimated_world
-from polidiff.surrogates.log_states import best_strength, left_out_likelihood, shrunk
+from polidiff.surrogates.log_states import best_strength, left_out_error, left_out_likelihood, shrunk
 from polidiff.worlds.log_converters import simulated_frame
 
 from .conftest import random_grid, some_policy
@@ -155,3 +155,18 @@ def test_rows_that_are_alike_are_shrunk_more(alike):
     edges = halves_of(log).choosing.counts.edges
     assert (best_strength(edges) >= 200) == alike
     assert left_out_likelihood(edges, 10.0) < 0
+
+
+@pytest.mark.parametrize("strength", [1.0, 20.0])
+def test_single_decisions_are_foretold_by_all_others_as_in_a_plain_loop(strength):
+    rng = np.random.default_rng(0)
+    state, action, paid = rng.integers(0, 4, 60), rng.integers(0, 3, 60), rng.normal(size=60)
+    state[0] = 9  # met once: nothing foretells it
+    frame = pl.DataFrame({"state": state, "action": action, "reward": paid})
+    log, error = Log(frame, state="state", action="action", reward="reward", states=10, actions=3), 0.0
+    for i in range(1, 60):
+        others = (state == state[i]) & (np.arange(60) != i)
+        same = others & (action == action[i])
+        foretold = (paid[same].sum() + strength * paid[others].mean()) / (same.sum() + strength)
+        error += (paid[i] - foretold) ** 2
+    assert left_out_error(count_log(log).edges, strength, 0) == pytest.approx(error)
