@@ -109,7 +109,9 @@ def test_a_saved_result_and_a_live_one_answer_alike_where_a_state_was_met_and_do
     assert wrong, "the rule covers a hand and card that the policy leaves out"
 
 
-@pytest.mark.parametrize(("added", "verb"), [(-1.25, "lose: less return, by 1.25"), (3.0, "bring: more return, by 3")])
+@pytest.mark.parametrize(
+    ("added", "verb"), [(-1.25, "lose: less return (by 1.25)"), (3.0, "bring: more return (by 3)")]
+)
 def test_a_patch_that_goes_another_way_is_not_said_to_recover(told, added, verb):
     quality = replace(told.quality, completeness={"return": -1.25}, patched={"return": added})
     broken = replace(told, quality=quality)

@@ -122,6 +122,6 @@ def test_a_change_that_gains_is_not_told_to_lose():
     world = TabularMDP(moves, np.array([[0, 1.0], [0, -5.0], [0, 0]]), [1, 0, 0], absorbing=[2], actions=["a", "b"])
     text = str(explain(world, [0, 0, 0], [1, 1, 0]))
     assert re.search(
-        r"\(\d+ % of episodes meet only this change\)\. All changes together lead to less return \(−1\)", text
+        r"\(\d+ % of episodes meet only this change\)\. All changes together lead to less return \(by 1\)", text
     )
     assert "This leads to" not in text
