@@ -13,6 +13,7 @@ import pytest
 from polidiff import load
 from polidiff.domains import chain
 from polidiff.explanation.said import render
+from tests.cli.tables import two_arms
 from tests.report import samples
 
 
@@ -290,3 +291,11 @@ def test_compare_refuses_what_cannot_be_compared(polidiff, tmp_path):
     ran = polidiff("compare", tmp_path / "one.json", tmp_path / "plans.json")
     assert (ran.code, ran.out) == (2, "")
     assert "got one of each" in ran.err
+
+
+def test_a_state_of_several_columns_is_given_by_a_flag_for_each(polidiff, tmp_path):
+    two_arms(pulse=np.arange(200) % 40, well=np.arange(200) % 2).write_csv(tmp_path / "arms.csv")
+    ran = polidiff("explain", "--log", tmp_path / "arms.csv", "--state", "age", "--state", "pulse", "--action", "arm",
+                   "--reward", "well", "--current", "log", "--proposed", "always:new", "--json")  # fmt: skip
+    assert ran.code == 0, ran.err
+    assert [feature["name"] for feature in json.loads(ran.out)["world"]["features"]] == ["age", "pulse"]

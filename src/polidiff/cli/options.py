@@ -137,7 +137,7 @@ def _flag(name: str, default: Setting, declared: Declared) -> Decorator:
     flag = f"--{name.replace('_', '-')}"
     if declared.kind is FLAG:
         return click.option(flag, is_flag=True, help=declared.help)
-    if declared.kind in (TEXTS, TEXT_OR_TEXTS):
+    if declared.kind.words in (TEXTS.words, TEXT_OR_TEXTS.words):
         return click.option(flag, multiple=True, metavar=declared.metavar, help=declared.help)
     shown = "" if default is None or (default == 0.0 and name != "seed") else f"  [default: {default}]"
     kind = click.Choice(declared.choices) if declared.choices else TYPES.get(declared.kind.words)
