@@ -37,6 +37,7 @@ class Decisions(EpisodeRows):
     n_actions: int
     probability: FloatArray | None  # (n,) recorded chance of the logged action
     order: IntArray  # (n,) row of the log that each decision is
+    kinds: IntArray  # (n, c) numbers of the values of features that take few, all told apart
 
     @property
     def n_units(self) -> int:
@@ -88,7 +89,18 @@ def decisions_of(rows: LoggedRows, n_actions: int) -> Decisions:
         n_actions=n_actions,
         probability=None if rows.probability is None else rows.probability[order],
         order=order,
+        kinds=_kinds(rows.states)[order],
     )
+
+
+def _kinds(states: AnyArray) -> IntArray:
+    """(n, c) of features with at most `LEVELS` values, the number of each."""
+    table = states[:, None] if states.ndim == 1 else states
+    words = [column.dtype == object and any(isinstance(v, str) for v in column) for column in table.T]
+    read = (_texts(column) if text else _numbers(column) for column, text in zip(table.T, words, strict=True))
+    coded = [np.unique(column, return_inverse=True) for column in read]
+    few = [code for values, code in coded if 1 < len(values) <= LEVELS]
+    return np.column_stack(few) if few else np.zeros((len(table), 0), dtype=np.int64)
 
 
 def _together(order: IntArray, label: IntArray) -> IntArray:
@@ -139,10 +151,10 @@ def _gap(values: AnyArray) -> float | None:
 
 
 def _levels(texts: AnyArray, room: int) -> tuple[str, ...]:
-    """The commonest levels, of two the first; all others are where every indicator is 0."""
+    """The commonest levels; the last of few, and all rarer ones, are where every indicator is 0."""
     names, counts = np.unique(texts, return_counts=True)
     most = max(LEVELS, min(room, int((counts >= ROWS_OF_LEVEL).sum())))
-    return tuple(names[np.argsort(-counts, kind="stable")[: most if len(names) > 2 else 1]].tolist())
+    return tuple(names[np.argsort(-counts, kind="stable")[: min(most, len(names) - 1)]].tolist())
 
 
 def _column(values: AnyArray, known: tuple[str, ...] | float | None) -> FloatArray:

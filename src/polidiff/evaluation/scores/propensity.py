@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import pdtr
 
-from polidiff.evaluation.scores.decisions import LEVELS, Decisions, held_rows
+from polidiff.evaluation.scores.decisions import Decisions, held_rows
 from polidiff.evaluation.scores.regression import PATIENCE, Design, TreeGrower, design_of, leaves_of
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
@@ -48,7 +48,7 @@ class Propensity:
             rare = self.table < least
             if not self.known:
                 rare = rarely_taken(self.table, decisions.actions, least)
-                rare |= never_with(decisions.x, decisions.actions, decisions.n_actions, least)
+                rare |= never_with(decisions, least)
             self._untried[least] = rare
         return self._untried[least]
 
@@ -181,24 +181,22 @@ def rarely_taken(table: FloatArray, actions: IntArray, least: float) -> BoolArra
     return rare
 
 
-def never_with(x: FloatArray, actions: IntArray, n_actions: int, least: float) -> BoolArray:
-    """(n, A) where an action is next to never taken, beyond chance, in all rows (n, d) with a value of one feature.
+def never_with(decisions: Decisions, least: float) -> BoolArray:
+    """(n, A) where an action is next to never taken, beyond chance, in all rows with a value of one feature.
 
-    An estimate of the chances is drawn to those of all rows, and needs many rows of a rare level to say so.
-
-    >>> x, actions = np.repeat([0.0, 1.0], [60, 30])[:, None], np.r_[np.arange(60) % 2, np.zeros(30, dtype=int)]
-    >>> never_with(x, actions, 2, 0.01).sum(axis=0)
-    array([ 0, 30])
+    An estimate of the chances is drawn to those of all rows, and needs many rows of a rare level to say so. Units
+    count, as the rows of one may all have one action.
     """
-    never = np.zeros((len(x), n_actions), dtype=np.bool_)
-    coded = [np.unique(column, return_inverse=True) for column in x.T]
-    few = [(len(values), code) for values, code in coded if 1 < len(values) <= LEVELS]
-    tests = n_actions * sum(size for size, _ in few)
+    actions, n_actions = decisions.actions, decisions.n_actions
+    never = np.zeros((len(actions), n_actions), dtype=np.bool_)
+    sizes = decisions.kinds.max(axis=0, initial=-1) + 1
     share = np.bincount(actions, minlength=n_actions) / len(actions)
-    for size, code in few:
+    for code, size in zip(decisions.kinds.T, sizes.tolist(), strict=True):
         taken = np.bincount(code * n_actions + actions, minlength=size * n_actions).reshape(size, n_actions)
-        rows = taken.sum(axis=1, keepdims=True)
-        never |= ((taken < least * rows) & (pdtr(taken, rows * share) < BY_CHANCE / tests))[code]
+        met = np.unique(code * decisions.n_units + decisions.unit) // decisions.n_units
+        chance = pdtr(taken, np.bincount(met, minlength=size)[:, None] * share)
+        rare = taken < least * taken.sum(axis=1, keepdims=True)
+        never |= (rare & (chance < BY_CHANCE / (n_actions * sizes.sum())))[code]
     return never
 
 
