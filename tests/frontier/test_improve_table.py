@@ -321,3 +321,23 @@ def test_states_without_a_choice_are_left_out_of_the_search_and_change_no_answer
             assert [point.changes for point in whole.hull] == sorted(point.changes for point in whole.hull)
         assert np.array(answers[0]) == pytest.approx(np.array(answers[1]), abs=1e-9)
     assert left_out > 15
+
+
+def test_a_plan_away_from_a_loop_of_100_000_steps_and_back_loses_no_digits():
+    """State 3 is left once in so many steps; taking its other action changes visits a thousandfold."""
+    moves = np.zeros((5, 2, 5))
+    moves[0, :, 1] = 0.9999
+    moves[1, 0, 3], moves[1, 1, 2] = 0.999, 0.99
+    moves[2, :, 3] = 0.9999
+    moves[3, 0, 3], moves[3, 1, 0] = 0.99999, 0.999
+    moves[:, :, 4] = 1.0 - moves.sum(axis=2)
+    rewards = np.array([[-0.75, -0.75], [-0.3, -0.2], [-0.7, -0.7], [-0.48, -0.01], [0.0, 0.0]])
+    frontier = improve(TabularMDP(moves, rewards, np.eye(5)[1], absorbing=[4]), [0, 0, 0, 0, 0])
+    points = []
+    for plan in ([0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [0, 1, 0, 1]):
+        at = np.arange(4), np.array(plan)
+        visits = np.linalg.solve(np.eye(4) - moves[at][:, :4].T, np.eye(4)[1])
+        points.append((visits @ np.array(plan), visits @ rewards[at]))
+    best = [p for p in sorted(points) if all(p[1] > q[1] for q in points if q[0] < p[0])]
+    np.testing.assert_allclose([(p.changes, p.expected_return) for p in frontier], best, rtol=1e-9)
+    assert all(plan.proven for plan in frontier)

@@ -14,7 +14,7 @@ import numpy as np
 from polidiff.compiled import inner, kernel
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
-FIRM = 1e-7  # a switch that leaves less than this of an episode's end to its state may never end: it is not made
+STEEP = 100.0  # a switch that visits its state so many times more or less costs digits, or never ends: it is not made
 STRICT = 1e-10  # advantage, relative to the values, above which a switch counts as a gain
 ALIKE = 1e-9  # by how much more the later of two pairs must pay, so that rounding does not choose
 ROUNDS, SETTLED = 30, 1e-2  # steps of an episode over which sure visits are added up, and the growth that ends it
@@ -25,7 +25,7 @@ Walk: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 @inner
 def switch_pair(walk: Walk, rows: Rows, choice: IntArray, row: FloatArray, s: int, pair: int) -> bool:
-    """Take a pair in state s from now on; False, and nothing changed, where the policy may then never end.
+    """Take a pair in state s from now on; False, and nothing changed, where that is too steep.
 
     `row` (S,) is room to work.
     """
@@ -42,7 +42,7 @@ def switch_pair(walk: Walk, rows: Rows, choice: IntArray, row: FloatArray, s: in
             left -= share * inverse[u, s]
             for t in range(count):
                 row[t] += share * inverse[u, t]
-    if left < FIRM:
+    if not 1.0 <= left * STEEP <= STEEP * STEEP:
         return False
     choice[s] = pair
     for t in range(count):
