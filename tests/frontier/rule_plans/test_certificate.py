@@ -122,6 +122,13 @@ def test_the_best_guarded_list_is_that_of_trying_all(seed):
     assert problem.keeps(problem.value(every[2].rules))
 
 
+def test_a_rule_may_cut_between_any_two_of_a_hundred_whole_numbers():
+    seldom = np.where(np.arange(102) < 50, 1e-9, 1.0)
+    cells = grid_of_states(np.arange(102.0)[:, None], ("stock",), np.arange(102) < 101, seldom)
+    assert cells.complete
+    assert cells.covers(((0, 3, 3),))[:101].nonzero()[0].tolist() == [3]
+
+
 def test_all_guarded_lists_of_three_rules_over_four_measurements_are_tried():
     """Six states that differ in everything: their boxes are few as sets of states, however many they are as ranges."""
     rng = np.random.default_rng(1)
