@@ -11,8 +11,8 @@ from polidiff import compare
 from polidiff.explanation.plan_text import knee_text
 from polidiff.explanation.said import answers
 from polidiff.explanation.text import sentence_text
-from polidiff.records.action import Direction
-from polidiff.records.explanation import FOLLOWED, Explanation, WorseOff
+from polidiff.records.action import Direction, Often, Shift
+from polidiff.records.explanation import FOLLOWED, ActionSupport, Explanation, WorseOff
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.report.comparison import answers as compared
 from tests.report import samples
@@ -90,3 +90,19 @@ def test_who_newly_loses_is_a_group_that_lost_before_neither_alone_nor_within_an
     assert newly == "New: length for starts where 0.6 ≤ x < 1."
     unchanged = next(a.text for a in compared(compare(now, now)) if a.question == "Who newly loses?")
     assert unchanged == "Nobody is shown to."
+
+
+def test_what_is_done_at_times_only_is_done_more_or_less_often():
+    region = samples.plain().regions[0]
+
+    def told(**changed: object) -> str:
+        record = replace(samples.plain(), regions=(replace(region, **changed),), sentences=())
+        return answered(record)["What changes?"].split(", ", 1)[1]
+
+    assert told(proposed="N", shift=Shift(0.2, 0.7)).startswith("N more often where")
+    assert told(proposed="N", shift=Shift(0.7, 0.2)).startswith("N less often where")
+    both = Shift(0.0, 0.5, (Often("E", 0.0, 0.4),))
+    assert told(proposed="N", shift=both).startswith("N and E more often where")
+    actions = (ActionSupport("N", 9, 0.6, 0.0), ActionSupport("E", 9, 0.4, 1.0))
+    assert told(support=replace(region.support, actions=actions)).startswith("E more often where")
+    assert told().startswith("E instead of N where")
