@@ -183,7 +183,7 @@ def test_an_episode_too_long_to_be_carried_is_named(monkeypatch):
     log = Log(frame.with_columns(pl.col("end") & (pl.col("e") > 0)), **NAMES, max_rows=300)
     monkeypatch.setattr(log_source, "SLACK", 9.0)
     monkeypatch.setattr(shard_files, "free_memory", lambda: 2 * 50 * 40.0)  # rows of some 40 bytes
-    with pytest.raises(InvalidLogError, match=r"episode 0 has more than \d+ rows and cannot be held"):
+    with pytest.raises(InvalidLogError, match=r"an episode has more than \d+ rows and cannot be held"):
         cover_all_rows(log, RULES)
 
 

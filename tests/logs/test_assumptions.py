@@ -88,7 +88,7 @@ def test_a_world_that_changed_keeps_only_what_both_halves_say():
     world = replace(machine(), late=replace(turned, pay=3 * turned.pay))
     split, _ = judged(world)
     assert split.direction == "unknown"
-    assert split.note == "early and late records of the log do not say the same"
+    assert split.note == "early and late episodes of the log do not say the same"
 
 
 @pytest.mark.parametrize("state", ["severity", ["severity"]])
