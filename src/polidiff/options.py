@@ -253,7 +253,7 @@ class ImproveOptions(Options):
     level: float = option(0.95, NUMBER, "Of intervals.", limit=LEVEL, section="options")
     seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0, 2**128 + 1), section="options")
     pessimism: float = option(
-        0.0, NUMBER, "Choose in a log by the estimate less so many standard errors.", limit=AT_LEAST_0
+        0.0, FINITE, "Choose in a log by the estimate less so many standard errors.", limit=AT_LEAST_0
     )
     min_group: int = option(10, COUNT, MIN_GROUP, limit=_count(1), section="options")
 

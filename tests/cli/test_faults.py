@@ -142,7 +142,7 @@ def test_an_old_a_new_and_a_foreign_result_are_told_apart(polidiff, tmp_path):
             **document,
             "version": 99,
         },
-        "the version of a explanation must be a positive integer": {**document, "version": 0},
+        "the version of this explanation must be a positive integer": {**document, "version": 0},
         "unknown schema 'polidiff/novel'": {**document, "schema": "polidiff/novel"},
         'expected a polidiff result with a "schema" entry': {"a": 1},
         "explanation.regions must be a list": {**document, "regions": 3},

@@ -81,7 +81,7 @@ def damaged(**changes) -> dict:
         ({"version": 1}, 'expected a polidiff result with a "schema" entry'),
         (damaged(schema="polidiff/poem"), "unknown schema 'polidiff/poem'"),
         (damaged(version=99), "this evaluation has version 99; this polidiff reads up to 1"),
-        (damaged(version="1"), "the version of a evaluation must be a positive integer; got '1'"),
+        (damaged(version="1"), "the version of this evaluation must be a positive integer; got '1'"),
         (damaged(method=3), "evaluation.method must be str; got 3"),
         (damaged(truncated="none"), "evaluation.truncated must be a number; got 'none'"),
         (damaged(outcomes=[]), r"evaluation.outcomes must be an object; got \[\]"),

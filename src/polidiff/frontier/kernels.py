@@ -137,7 +137,8 @@ def settle(
     new, old = np.zeros((2, len(values))), np.zeros((2, len(values)))  # what a pair added to the step and to the move
     depth, slow, last = 0, 0, np.inf
     for _ in range(most):
-        before[:] = values
+        for s in range(len(values)):
+            before[s] = values[s]
         sweep(starts, ends, index, chance, weight, values, False)
         largest = sweep(starts, ends, index, chance, weight, values, back)
         if largest <= target:

@@ -178,7 +178,8 @@ def rule_out(
     again = True
     while again:
         for _ in range(ROUNDS):
-            arriving[:] = initial
+            for s in range(len(initial)):
+                arriving[s] = initial[s]
             for s in range(len(initial)):
                 if count[s] != 1 or visits[s] <= 0.0:
                     continue

@@ -75,7 +75,7 @@ def from_dict(data: Mapping[str, Json]) -> Record:
     cls, version = SCHEMAS[name]
     written = data.get("version")
     if not isinstance(written, int) or written < 1:
-        raise InvalidResultError(f"the version of a {name} must be a positive integer; got {written!r}")
+        raise InvalidResultError(f"the version of this {name} must be a positive integer; got {written!r}")
     if written > version:
         raise InvalidResultError(
             f"this {name} has version {written}; this polidiff reads up to {version}. Hint: update polidiff"
