@@ -198,7 +198,7 @@ def test_on_a_terminal_the_table_is_shown_and_roles_reasons_direction_and_range_
     columns = lots()
     columns |= {"after_care": columns["age"] % 5, "score": columns["age"] % 11}
     frame = pl.DataFrame(columns)
-    answers = ["arms", "score", "-", "-", "-", "y", "less", "0", "20"]
+    answers = ["arms", "score", "-", "y", "less", "0", "20"]
     runner = CliRunner()
     shown = click.Command("init", callback=lambda: print(draft(tmp_path / "d.csv", tmp_path / "s.toml",
                                                                _confirmed(frame, propose(frame)))))  # fmt: skip
@@ -286,7 +286,7 @@ def test_on_a_terminal_a_doubtful_column_is_asked_about(known):
     asked = click.Command(
         "init", callback=lambda: found.append(_confirmed(frame, propose(frame, {"action": "channel"})))
     )
-    answers = ["channel", "profit", "-", "-", "-", "y" if known else "n", "more", "0", "20"]
+    answers = ["channel", "profit", "-", "y" if known else "n", "more", "0", "20"]
     ran = CliRunner().invoke(asked, input="\n".join(answers))
     assert ran.exit_code == 0, ran.output
     assert "goes with the outcome. Was it known before? [Y/n]" in ran.output

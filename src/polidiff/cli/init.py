@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from polidiff.cli.table_columns import Column
 
 
-ASKED = ("action", "reward", "episode", "step", "terminated")
+WITHIN = ("step", "terminated")  # parts of columns that only episodes have
+ASKED = ("action", "reward", "episode", *WITHIN)
 COMMENTS = {
     "episode": "which decisions belong together",
     "step": "their order",
@@ -153,13 +154,14 @@ def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
     """The proposal after a look at the table, a question for each role, and what the table cannot say itself."""
     from polidiff.cli.column_roles import propose
 
-    click.echo(str(frame.head(5)), err=True)
+    click.echo(frame.head(3).glimpse(return_type="string"), err=True)
     click.echo(summary(proposal), err=True)
-    asked = {
-        role: click.prompt(f"Column of the {role} (- for none)", default=proposal.roles.get(role, "-"), err=True)
-        for role in ASKED
-    }
-    said = {role: str(name) if name != "-" else "" for role, name in asked.items()}
+    said: dict[str, str] = {}
+    for role in ASKED:
+        if said.get("episode") != "" or role not in WITHIN:
+            guess = proposal.roles.get(role, "-")
+            name = str(click.prompt(f"Column of the {role} (- for none)", default=guess, err=True))
+            said[role] = name if name != "-" else ""
     confirmed = propose(frame, {**dict.fromkeys(COMMENTS, ""), **proposal.roles, **said})
     late = {name: why for name, why in confirmed.left_out.items() if "after the decision" in why}
     late |= confirmed.doubtful
