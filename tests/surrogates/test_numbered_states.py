@@ -7,6 +7,7 @@ import pytest
 
 from polidiff import Simulator, TabularMDP, explain, improve
 from polidiff.errors import InvalidInputError
+from polidiff.records.numbers import interval_numbers
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -59,3 +60,6 @@ def test_states_without_known_features_are_told_by_their_number():
     assert [condition.feature for condition in rule.rule.conditions] == ["state number"]
     assert rule.rule.covers(np.arange(4.0)[:, None]).tolist() == [False, False, True, True]
     assert frontier.best.gain.low > 0
+    assert frontier.best.changes_interval.contains(0.5), "two of four states"
+    count, low, high = interval_numbers(frontier.best.changes_interval)
+    assert f"  1 ({count} [{low}, {high}])  " in str(frontier)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from polidiff.errors import InvalidInputError
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values, check_estimator
-from polidiff.evaluation.verdicts import StartOutcomes, mean_interval, rare_events
+from polidiff.evaluation.verdicts import StartOutcomes, mean_changes, mean_interval, rare_events
 from polidiff.options import EvaluateOptions
 from polidiff.policies import MixedPolicy, Policy, PolicyLike, changed_decisions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -86,9 +85,8 @@ class SimulatorComparison(Comparison):
         )
         assert visited is not None
         tables = (policy.probabilities(visited.states) for policy in (self.current, self.proposed))
-        changed = np.bincount(visited.episode, changed_decisions(*tables), few).astype(np.float64)
-        interval = mean_interval(changed, level)
-        return Achieved(forming, judged, interval.estimate, replace(interval, low=max(0.0, interval.low)))
+        changes = mean_changes(visited.episode, changed_decisions(*tables), few, level)
+        return Achieved(forming, judged, changes.estimate, changes)
 
     def _affordable(self, length: float, max_steps: int) -> int:
         """How many paired episodes: in environments stepped one by one, what `max_steps` pays for."""

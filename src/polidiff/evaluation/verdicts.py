@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict, VerdictDirection
 from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Assumption, Interval, Outcome
@@ -150,6 +150,16 @@ def mean_interval(values: FloatArray, level: float) -> Interval:
         low = min(low, estimate - error * _untransformed(quantile, skew / math.sqrt(count)))
         high = max(high, estimate - error * _untransformed(-quantile, skew / math.sqrt(count)))
     return Interval(estimate, low, high, level)
+
+
+def mean_changes(episode: IntArray, changed: FloatArray, episodes: int, level: float) -> Interval:
+    """Changed decisions per episode, of visits (n,) with the episode and the chance of another decision of each.
+
+    >>> mean_changes(np.array([0, 0, 1]), np.array([1.0, 1.0, 0.0]), 2, 0.95).estimate
+    1.0
+    """
+    interval = mean_interval(np.bincount(episode, changed, episodes).astype(np.float64), level)
+    return replace(interval, low=max(0.0, interval.low))
 
 
 def skewness(values: FloatArray) -> float:

@@ -166,7 +166,7 @@ def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
     rows = [("plan", unit, frontier.aim, *gain_head(frontier), *("bound",) * proven)]
     for place, plan in shown:
         bound = (returned(plan.bound, frontier),) * proven
-        changes = number(plan.changes)
+        changes = number(plan.changes) if plan.changes_interval is None else bare_bounds(plan.changes_interval)
         cost = f"{len(plan.rules)} ({changes})" if frontier.unit == "rules" else changes
         rows.append((str(place), cost, plan_return(plan, frontier), *gain_cell(plan, frontier), *bound))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -12,6 +12,7 @@ from polidiff.records.explanation import Explanation, Region, SwapShare
 from polidiff.records.numbers import interval_numbers, number, percent, same_places, with_unit
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import AS_NOW, Edit, Patch
+from polidiff.records.plan import Plan
 from polidiff.records.rule import ABOVE_ZERO, Condition, Rule, overlap
 
 MOSTLY = 0.9  # share of decisions from which on an action is what a policy does
@@ -272,11 +273,11 @@ def bounds_text(interval: Interval, outcome: Outcome | None = None, *, differenc
     return with_unit(_with_bounds(shown, signs=difference), unit)
 
 
-def changes_numbers(explanation: Explanation) -> tuple[str, str]:
+def changes_numbers(told: Explanation | Plan) -> tuple[str, str]:
     """How many decisions change, and between which bounds that lies where it was counted in played episodes."""
-    interval = explanation.changes_interval
+    interval = told.changes_interval
     if interval is None or not interval.width:
-        return number(explanation.changes, 3), ""
+        return number(told.changes, 3), ""
     count, low, high = interval_numbers(interval)
     return count, f"between {low} and {high}" * (low != high)
 

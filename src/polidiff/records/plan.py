@@ -74,6 +74,7 @@ class Plan:
     holds_up_to: float | None = None  # strength Γ of unrecorded reasons at which the gain's interval meets 0; logs only
     rests_on: str | None = None  # how many people, what was tested, what cannot be, what would change it; logs only
     sentences: tuple[str, ...] = ()  # the plan explained against the current policy, in words; empty until asked for
+    changes_interval: Interval | None = None  # of `changes`, where they were counted in played episodes
     policy: Any = field(default=None, repr=False, metadata={"json": False})
     assumptions: tuple[Assumption, ...] = field(default=(), repr=False, metadata={"json": False})  # behind its gain
     _explain: Callable[[], Explanation] | None = field(default=None, repr=False, metadata={"json": False})

@@ -30,7 +30,14 @@ from polidiff.explanation.region_places import losers
 from polidiff.explanation.said import tone_of
 from polidiff.explanation.text import acts_the_same, start_text, unit_text, worse_off_text
 from polidiff.explanation.verdict_words import verdicts_text
-from polidiff.explanation.words import bare_bounds, bounds_text, estimate_text, named_with_unit, worth_text
+from polidiff.explanation.words import (
+    bare_bounds,
+    bounds_text,
+    changes_numbers,
+    estimate_text,
+    named_with_unit,
+    worth_text,
+)
 from polidiff.records.explanation import Explanation, Sentence
 from polidiff.records.numbers import counted, number, percent, with_unit
 from polidiff.records.outcome import Outcome
@@ -205,8 +212,8 @@ def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
 
 def _cost_card(plan: Plan, frontier: Frontier) -> Card:
     if frontier.unit == "rules":
-        size, how = number(plan.changes, 3), frontier.world.discounted
-        changed = f"{size} {how}changed decision{'s' * (size != '1')} per episode"
+        (size, between), how = changes_numbers(plan), frontier.world.discounted
+        changed = f"{size} {how}changed decision{'s' * (size != '1')} per episode{between and f', {between}'}"
         changed = f"{percent(plan.changes)} of decisions change" if frontier.world.one_step else changed
         return Card("rules", str(len(plan.rules)), changed)
     count = len(plan.rules) or len(plan.patch.changing)

@@ -159,7 +159,7 @@ class PlayedGrid(PlayedCells):
         episodes = self.episodes(TO_CHOOSE / games, Stream.CHOOSING_PLANS)
         played = episodes.play(plan.policy)
         mean = float(played.totals[:, aim(self.world)[0]].mean())
-        return Played(plan, mean, episodes.changes(plan.policy, played), float(played.lengths.mean()))
+        return Played(plan, mean, episodes.changes(plan.policy, played).estimate, float(played.lengths.mean()))
 
     @cached_property
     def judging(self) -> PairedEpisodes:

@@ -23,7 +23,7 @@ from time import perf_counter
 import numpy as np
 
 from polidiff.evaluation.simulator import default_episodes
-from polidiff.evaluation.verdicts import mean_interval, rare_events
+from polidiff.evaluation.verdicts import mean_changes, mean_interval, rare_events
 from polidiff.options import ImproveOptions
 from polidiff.parallel import run_tasks
 from polidiff.policies import PatchedPolicy, Policy, changed_decisions, choose
@@ -31,7 +31,7 @@ from polidiff.progress import Clock
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import number, percent
-from polidiff.records.outcome import Assumption
+from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Plan
 from polidiff.streams import Stream
@@ -289,11 +289,11 @@ class PairedEpisodes:
             self.world, policy, episodes=episodes, seed=(*self.seed, wave), record=True, what="episodes of a plan"
         )
 
-    def changes(self, policy: Policy, played: Rollouts) -> float:
+    def changes(self, policy: Policy, played: Rollouts) -> Interval:
         """Changed decisions per episode that a policy played."""
         assert played.visits is not None
         tables = (one.probabilities(played.visits.states) for one in (self.current, policy))
-        return float(changed_decisions(*tables).sum() / len(played.totals))
+        return mean_changes(played.visits.episode, changed_decisions(*tables), len(played.totals), self.level)
 
     def judge(self, plan: Plan) -> Plan:
         """The plan, which says what its table expects, with what its policy's episodes bring."""
@@ -307,13 +307,15 @@ class PairedEpisodes:
         pairs = min(len(totals), len(self.before))
         together = 1 - (1 - self.level) / self.family
         gains = totals[:pairs, main] - self.before[:pairs, main]
-        changes = 0.0 if played is None else self.changes(policy, played)
+        counted = None if played is None else self.changes(policy, played)
+        changes = 0.0 if counted is None else counted.estimate
         if changing:
             self.gains[f"the gain of the plan with {number(changes)} changed decisions"] = gains
         gain = mean_interval(gains, together)
         return replace(
             plan,
             changes=changes,
+            changes_interval=counted,
             expected_return=value,
             outcomes=outcomes,
             bound=value + (plan.bound - plan.expected_return),
