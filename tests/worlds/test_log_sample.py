@@ -85,7 +85,7 @@ def test_a_sample_is_told_and_intervals_are_those_of_all_rows(tmp_path):
     told, all_of_it = explain(drawn, here, there), explain(whole, here, there)
     held, rows = drawn.rows.n_episodes, number(frame.height)
     assert told.warnings[0] == (
-        "The log is too long to be held: rules, verdicts and changes per episode come from "
+        "The log is too long to be held: rules, verdicts and changes come from "
         f"{held} of 3000 episodes ({number(len(drawn.rows.actions))} of {rows} rows), drawn by a hash of "
         "their names. How often regions are met is counted in all rows."
     )
