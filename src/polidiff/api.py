@@ -99,13 +99,16 @@ def explain(
     options = ExplainOptions.among(locals())
     from polidiff.evaluation import acting
     from polidiff.explanation.compose import compose
-    from polidiff.policies import apply_patch
+    from polidiff.policies import apply_patch, fitted
+    from polidiff.worlds.protocol import known_actions
     from polidiff.worlds.real_actions import compared
 
     place = with_outcomes(world, outcomes)
     after: PolicyLike
     if isinstance(proposed, Patch):
-        after = apply_patch(replace(proposed, features=place.features_of), acting(place, current, seed=seed))
+        real = any(getattr(place, name, None) is not None for name in ("real", "levels"))  # levels are chosen later
+        here = proposed if real else fitted(proposed, known_actions(place), place.feature_names)
+        after = apply_patch(replace(here, features=place.features_of), acting(place, current, seed=seed))
     else:
         after = proposed
     place, current, after, notes = compared(place, current, after, seed=seed)

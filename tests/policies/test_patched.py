@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from polidiff import Log, Patch, as_policy, explain
 from polidiff.domains import navigation
-from polidiff.errors import PatchMismatchError
+from polidiff.errors import InvalidPolicyError, PatchMismatchError
 from polidiff.policies import difference, one_hot, top_actions
 from polidiff.records.action import Shift
 from polidiff.records.codec import from_dict
@@ -122,3 +122,23 @@ def test_chances_equal_by_luck_are_patched_to_the_proposed_policy(seed, always):
     log = Log(frame, state="s", action="a", reward="y", return_range=(0, 1))
     quality = explain(log, "log", f"always:{always}").quality
     assert quality.completeness["return"] == pytest.approx(1.0)
+
+
+def offers(first: str, second: str, actions: tuple[str, str]) -> Log:
+    rng = np.random.default_rng(0)
+    acts = rng.choice(actions, 300)
+    columns = {first: rng.random(300), second: rng.random(300), "act": acts, "paid": rng.random(300)}
+    return Log(pl.DataFrame(columns), state=[first, second], action="act", reward="paid", return_range=(0, 1))
+
+
+def test_a_patch_finds_features_and_actions_by_name_and_is_refused_where_they_are_not():
+    made = Patch((Edit(Rule((Condition("x", 0, low=0.5),)), 1, 0),), ("go", "stay"), ("x", "z"))
+    there = explain(offers("z", "x", ("go", "stay")), "always:stay", made)
+    assert there.regions[0].rule == Rule((Condition("x", 1, low=0.5),))
+    others = (
+        (offers("x", "age", ("left", "right")), "action 'stay'"),
+        (offers("age", "z", ("go", "stay")), "feature 'x'"),
+    )
+    for log, what in others:
+        with pytest.raises(InvalidPolicyError, match=f"speaks of {what}, which this world does not have; it has"):
+            explain(log, f"always:{log.actions[1].name}", made)

@@ -10,7 +10,7 @@ from polidiff.policies.functions import (
     TablePolicy,
     table_policy,
 )
-from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, edit_rules, rule_patch
+from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, edit_rules, fitted, rule_patch
 from polidiff.policies.protocol import (
     Model,
     Policy,
@@ -39,6 +39,7 @@ __all__ = [
     "drawn_from",
     "difference",
     "edit_rules",
+    "fitted",
     "one_hot",
     "rule_patch",
     "save_policy",

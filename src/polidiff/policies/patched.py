@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from polidiff.errors import PatchMismatchError
+from polidiff.errors import InvalidPolicyError, PatchMismatchError
 from polidiff.policies.adapters import as_policy
 from polidiff.policies.model_io import rows_of
-from polidiff.policies.protocol import Policy, PolicyLike, top_actions
+from polidiff.policies.protocol import Policy, PolicyLike, names_listed, top_actions
 from polidiff.records.action import Shift
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.patch import Edit, Patch
@@ -65,6 +65,31 @@ def apply_patch(patch: Patch, policy: PolicyLike, *, strict: bool = False) -> Po
                 raise PatchMismatchError(mismatch)
             warnings.warn(mismatch, stacklevel=3)
     return PatchedPolicy(base, patch)
+
+
+def fitted(patch: Patch, actions: Sequence[str], features: Sequence[str]) -> Patch:
+    """The patch in a world whose actions and features have these names; an error if it speaks of others."""
+    unnamed = not patch.actions or not patch.feature_names
+    if unnamed or (patch.actions == tuple(actions) and patch.feature_names == tuple(features)):
+        return patch
+
+    def action(number: int | None) -> int | None:
+        return None if number is None else _place(patch.actions[number], actions, "action")
+
+    def rule(given: Rule) -> Rule:
+        return Rule(tuple(replace(c, column=_place(c.feature, features, "feature")) for c in given.conditions))
+
+    edits = (replace(e, current=action(e.current), proposed=action(e.proposed), rule=rule(e.rule)) for e in patch.edits)
+    return replace(patch, edits=tuple(edits), actions=tuple(actions), feature_names=tuple(features))
+
+
+def _place(name: str, known: Sequence[str], what: str) -> int:
+    if name not in known:
+        raise InvalidPolicyError(
+            f"the patch speaks of {what} {name!r}, which this world does not have; it has {names_listed(known)}. Hint: "
+            "a patch goes with the world that it was made in, or with one of the same names"
+        )
+    return known.index(name)
 
 
 def undo_patch(patch: Patch, policy: PolicyLike) -> Policy:
