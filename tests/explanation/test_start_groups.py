@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gymnasium
 import numpy as np
+import polars as pl
 import pytest
 
-from polidiff import Simulator, TabularMDP, explain
+from polidiff import Log, Simulator, TabularMDP, explain
 from polidiff.evaluation.verdicts import StartOutcomes
 from polidiff.explanation import groups
 from polidiff.explanation.groups import start_signs
@@ -169,3 +170,13 @@ def test_numbered_starts_that_lose_are_named_once():
     explanation = explain(Simulator(TwoDoors), np.array([0, 0]), np.array([1, 1]))
     (loser,) = explanation.worse_off
     assert loser.starts == loser.start.conditions[0].values == ("s0",)
+
+
+def test_a_start_of_too_few_people_is_told_with_another_so_that_no_verdict_is_withheld():
+    rng = np.random.default_rng(0)
+    state, action = np.repeat(["a", "b", "c"], [80, 80, 4]), rng.integers(0, 2, 164)
+    paid = np.where(state == "a", 1.0, -1.0) * action + rng.normal(0, 0.1, 164)
+    table = pl.DataFrame({"state": state, "action": action, "paid": paid})
+    explanation = explain(Log(table, state="state", action="action", reward="paid"), "log", "always:1")
+    shown = {start_text(explanation, one): one.verdicts[0].direction for one in explanation.sentences}
+    assert shown == {"From a": "more", "From b or c": "less"}

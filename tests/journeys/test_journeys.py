@@ -173,3 +173,16 @@ def test_episodes_of_three_visits_are_followed_for_three_visits():
     rules = [region.rule for region in explain(log, "log", "always:1").regions]
     met = follow(log, compare(log, "log", "always:1", seed=0), rules, seed=0, episodes=2).meets
     assert np.sort(met, axis=1) == pytest.approx(np.array([[0.75, 1.0]] * 2), abs=0.03)
+
+
+def test_paths_of_a_log_in_which_the_past_matters_are_followed_with_the_past():
+    rng = np.random.default_rng(0)
+    first, second, third = rng.integers(0, 2, (3, 300))
+    where = np.where(first == 1, "ward", "home")  # what was done at first decides, two decisions later
+    states = np.column_stack([np.full(300, "begin"), np.full(300, "middle"), where]).ravel()
+    actions = np.column_stack([first, second, third]).ravel()
+    table = pl.DataFrame({"episode": np.arange(900) // 3, "state": states, "action": actions, "paid": 1.0 * actions,
+                          "ended": np.arange(900) % 3 == 2})  # fmt: skip
+    log = Log(table, state="state", action="action", episode="episode", reward="paid", terminated="ended")
+    told = explain(log, "log", "always:1").sentences[0]
+    assert (len(told.path), told.path_share) == (3, 1.0)  # begin, middle, ward; half of them go home without the past

@@ -6,6 +6,7 @@ with an absent answer, and the stages leave that part out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -102,6 +103,7 @@ class Comparison:
     proposed: Policy
     estimators: tuple[str, ...] = ()  # that may be asked for by name
     shows_episodes: bool = True  # whether single states and episodes may be shown; never those of a log
+    people: float = math.inf  # behind all starts; endless where nobody is
 
     @property
     def policies(self) -> PolicyPair:

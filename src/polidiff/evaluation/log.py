@@ -40,7 +40,7 @@ from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
 from polidiff.evaluation.scores.propensity import CHANCE
 from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log, value_intervals
 from polidiff.evaluation.scores.verdicts import ScoreJudge, score_effects
-from polidiff.evaluation.table import TableComparison
+from polidiff.evaluation.table import Followed, TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
 from polidiff.policies import Policy, TablePolicy, changed_decisions, one_hot
 from polidiff.policies.protocol import PolicyLike, PolicyPair
@@ -182,7 +182,7 @@ class EstimatedComparison(TableComparison):
         rows = np.append(self.counted.counts.edges.state_visits, [0, 0])  # nothing is decided at the end and beyond
         by_chance = CHANCE / np.sqrt(np.maximum(rows, 1)) if is_logs(given[0]) else 0.0
         super().__init__(model, TablePolicy(old, by_chance), TablePolicy(new))
-        self.world = log
+        self.world, self.people = log, float(log.check.people or log.check.episodes)
 
     def judge(
         self, groups: Sequence[GroupRules], *, level: float, seed: int, evaluation: str | None = None
@@ -205,19 +205,25 @@ class EstimatedComparison(TableComparison):
         return replace(verdicts, method=method, warnings=tuple(said))
 
     @cached_property
-    def timed(self) -> tuple[TabularMDP, int | None]:
-        """The model to follow episodes in, and how many decisions they have; None: the model says when they end.
+    def followed(self) -> Followed | None:
+        """The model that verdicts rest on, to follow episodes in, where that is not the model of states alone.
 
         Where episodes end because of their length, the end of a last decision tells nothing about an earlier one.
         """
         rows, deepened = assess(self.world).rows, assess(self.world).deepened
-        if rows is None or deepened is None or deepened.steps == 1 or self.second is not None:
-            return self.place, None
-        timed_out = (rows.step == deepened.steps - 1) & (rows.follow == END)
-        rows = replace(rows, follow=np.where(timed_out, CUT, rows.follow))
-        known = self.counted.counts
-        counts = count_rows(rows, rows.states, known.n_states, known.n_actions, blocks=known.n_blocks)
-        return estimated_world(self.world, replace(self.counted, counts=counts)), deepened.steps
+        if rows is None or deepened is None or self.second is not None:
+            return None
+        steps, original = deepened.steps, deepened.original[:: deepened.steps]
+        label, timed_out = deepened.rows.states // steps, (rows.step == steps - 1) & (rows.follow == END) & (steps > 1)
+        rows = replace(rows, states=label, follow=np.where(timed_out, CUT, rows.follow))
+        counts = count_rows(rows, label, len(original), self.world.n_actions, blocks=1)
+        numbered = replace(self.counted, counts=counts, names=tuple(map(str, range(len(original)))))
+        begins = np.zeros(self.world.n_states, dtype=np.int64)
+        begins[original[label[rows.first]]] = label[rows.first]
+        beyond = len(begins) + np.arange(2)  # "end" and "unknown"
+        shown = np.append(original, beyond)
+        proposed = TablePolicy(self.proposed.probabilities(shown))
+        return Followed(estimated_world(self.world, numbered), proposed, begins, shown, steps if steps > 1 else None)
 
     def unsure(self, tolerance: float) -> BoolArray:
         """States in which some action is tried too rarely to tell; all where an outcome comes by chance or never came.
@@ -276,6 +282,7 @@ class RowsComparison(Comparison):
     def __init__(self, log: Log, given: PolicyPair, *, seed: int, second: Log | None = None) -> None:
         self.world: Log = log
         self.place: Log = log
+        self.people = float(log.check.people or log.check.episodes)
         self.given, self.seed, self.second = given, seed, second
         self._rules: tuple[Rule, ...] = ()
         self._coverage: RuleCoverage | None = None

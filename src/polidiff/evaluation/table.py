@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,16 @@ def compare(world: TabularMDP, current: PolicyLike, proposed: PolicyLike, *, see
     """Two policies in a table; no luck is needed."""
     old, new = (table_policy(policy_table(world, policy)) for policy in (current, proposed))
     return TableComparison(world, old, new)
+
+
+class Followed(NamedTuple):
+    """A model of states that know some of the past, in which a policy is followed."""
+
+    world: TabularMDP
+    proposed: TablePolicy
+    begins: IntArray  # (S,) deeper state in which an episode begins that begins in a state
+    shown: IntArray  # (deeper states,) state that each is shown as
+    steps: int | None  # decisions of an episode, where they are known; None: the model says when it ends
 
 
 class TableComparison(Comparison):

@@ -219,7 +219,9 @@ def tell_log(difference: Difference, regions: tuple[Region, ...], meetings: Meet
 
 def _logged_sentences(difference: Difference, meetings: Meetings) -> tuple[tuple[Sentence, ...], GroupVerdicts]:
     """Sentences by groups of starts, followed in the log's own moves; verdicts are the log's own."""
-    grouped = group_logged_starts(meetings, difference.comparison.place, difference.options)
+    grouped = group_logged_starts(
+        meetings, difference.comparison.place, difference.options, difference.comparison.people
+    )
     plain = sentences_by_start(grouped, difference.ids, difference.regions, worst_first=False)
     judged = _judged(difference, [EVERYONE, *(group.told for group in grouped.groups if group.rules)])
     assert judged is not None

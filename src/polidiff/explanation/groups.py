@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from polidiff.records.rule import Condition, GroupRules, Rule
 from polidiff.rules.learners import as_learner, leaf_rules, learn_rules, named, nested
 from polidiff.worlds.protocol import World
 
+Key = TypeVar("Key", bound=Hashable)
 FEWEST = 20  # episodes of a class
 MOST_CLASSES = 6  # leaves of the tree
 LEVEL = 0.95  # over all classes and outcomes at once
@@ -119,22 +121,22 @@ class StartGroup:
 
 
 def form_groups(
-    journeys: Journeys, forming: StartOutcomes, world: World, options: ExplainOptions
+    journeys: Journeys, forming: StartOutcomes, world: World, options: ExplainOptions, people: float
 ) -> tuple[StartGroup, ...]:
-    """Group starts by (path, directions of outcomes).
+    """Group starts by (path, directions of outcomes); `people` are behind all of them.
 
     Where directions are estimated, groups by direction alone and by path alone are tried too if rules cannot tell the
     pairs apart. In the paper's printing, every named start that meets a difference is a group of its own.
     """
     start = same_rows(journeys.features)
     paths, signs = _path_of_starts(journeys, start), start_signs(forming, world.outcomes)
-    ways: list[list[Hashable]] = [[(path, tuple(row)) for path, row in zip(paths, signs.tolist(), strict=True)]]
+    ways: list[list[tuple[Any, ...]]] = [[(path, tuple(row)) for path, row in zip(paths, signs.tolist(), strict=True)]]
     if not forming.exact:
         ways += [[tuple(row) for row in signs.tolist()], list(paths)]
     if options.style == "paper" and not world.has_features:
         ways = [[(key, journeys.features[k, 0] if paths[k] else None) for k, key in enumerate(ways[0])]]
     for keys in ways:
-        members = list(by_key(keys).values())
+        members = join_small(by_key(keys), journeys.weight * people, options.min_group)
         if len(members) < 2:
             continue
         known = forming.exact and not world.has_features  # every start is told by its name, however rare it is
@@ -148,12 +150,33 @@ def form_groups(
     return (StartGroup(GroupRules(), np.arange(len(paths))),)
 
 
-def by_key(keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
+def by_key(keys: Sequence[Key]) -> dict[Key, list[int]]:
     """Positions of equal keys, in order of first meeting."""
-    members: dict[Hashable, list[int]] = {}
+    members: dict[Key, list[int]] = {}
     for k, key in enumerate(keys):
         members.setdefault(key, []).append(k)
     return members
+
+
+def join_small(groups: dict[tuple[Any, ...], list[int]], people: FloatArray, least: int) -> list[list[int]]:
+    """Groups by key, those of fewer than `least` people joined to the one whose key is most alike, or to the smallest.
+
+    Alone they would have to be withheld, and what is told of the others with them.
+
+    >>> groups = {("a", 1): [0], ("b", -1): [1], ("c", -1): [2]}
+    >>> join_small(groups, np.array([30.0, 40.0, 4.0]), 10), join_small(groups, np.full(3, np.inf), 10)
+    ([[0], [1, 2]], [[0], [1], [2]])
+    """
+    groups = dict(groups)
+
+    def behind(key: tuple[Any, ...]) -> float:
+        return float(people[groups[key]].sum())
+
+    while len(groups) > 1 and behind(few := min(groups, key=behind)) < least:
+        alone = groups.pop(few)
+        near = max(groups, key=lambda key: (sum(a == b for a, b in zip(key, few, strict=False)), -behind(key)))
+        groups[near] = sorted(groups[near] + alone)
+    return sorted(groups.values())
 
 
 def _is_large(journeys: Journeys, members: list[int], *, exact: bool) -> bool:

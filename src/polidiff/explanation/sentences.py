@@ -48,7 +48,7 @@ def group_starts(
     assert achieved.forming is not None
     assert achieved.judged is not None
     outcomes, paper = comparison.place.outcomes, options.style == "paper"
-    grouped = _grouped(journeys, achieved.forming, achieved.judged, comparison.place, options)
+    grouped = _grouped(journeys, achieved.forming, achieved.judged, comparison.place, options, comparison.people)
     single = len(grouped.groups) == 1 and not grouped.groups[0].rules
     family = len(outcomes) * (1 if single else len(grouped.groups) + 1)
     unchanged = [path == () for path in grouped.paths]
@@ -58,7 +58,7 @@ def group_starts(
     return replace(grouped, verdicts=verdicts, overall=overall, family=family)
 
 
-def group_logged_starts(meetings: Meetings, world: World, options: ExplainOptions) -> GroupedStarts:
+def group_logged_starts(meetings: Meetings, world: World, options: ExplainOptions, people: float) -> GroupedStarts:
     """Starts of logged episodes that share a path and directions: half of the episodes form groups, others are told.
 
     Verdicts are left to the log's own judge.
@@ -66,17 +66,23 @@ def group_logged_starts(meetings: Meetings, world: World, options: ExplainOption
     assert meetings.halves is not None
     assert meetings.outcomes is not None
     forming, episodes = meetings.halves
-    grouped = _grouped(forming, *meetings.outcomes, world, options)
+    grouped = _grouped(forming, *meetings.outcomes, world, options, people / len(meetings.halves))
     pairs = zip(grouped.groups, grouped.members, strict=True)
     groups = tuple(replace(group, members=np.flatnonzero(inside)) for group, inside in pairs)
     return replace(grouped, journeys=episodes, groups=groups)
 
 
 def _grouped(
-    journeys: Journeys, forming: StartOutcomes, judged: StartOutcomes, world: World, options: ExplainOptions
+    journeys: Journeys,
+    forming: StartOutcomes,
+    judged: StartOutcomes,
+    world: World,
+    options: ExplainOptions,
+    people: float,
 ) -> GroupedStarts:
     """Groups before verdicts, as far as judged starts belong to them."""
-    formed = [(group, group.told.covers(judged.features)) for group in form_groups(journeys, forming, world, options)]
+    groups = form_groups(journeys, forming, world, options, people)
+    formed = [(group, group.told.covers(judged.features)) for group in groups]
     met = [(group, inside) for group, inside in formed if inside.any() and len(group.members)]
     groups, members = tuple(group for group, _ in met), [inside for _, inside in met]
     paths = [_typical(journeys, group, forming) for group in groups]

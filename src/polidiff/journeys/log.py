@@ -1,11 +1,12 @@
 r"""What episodes meet, from a log.
 
-Where states are labels, the proposed policy is followed in the model that the log supports, which is a table; where
-episodes end because of their length, for as many decisions. Where states are features it is followed in the log's own
-moves: an episode goes on as it was logged for as long as the proposed policy would have decided so, which it does with
-chance :math:`\min(1, \pi_e / \pi_b)` at the logged action; else another action is drawn, from what :math:`\pi_e` has
-above :math:`\pi_b`, and the episode goes on as that of one of the nearest logged cases with that action (after
-Fonteneau et al. 2013, model-free Monte Carlo). No weights of whole episodes are needed, which would soon rest on a few.
+Where states are labels, the proposed policy is followed in the model that verdicts rest on, which is a table, of states
+that know some of the past where that matters; where episodes end because of their length, for as many decisions. Where
+states are features it is followed in the log's own moves: an episode goes on as it was logged for as long as the
+proposed policy would have decided so, which it does with chance :math:`\min(1, \pi_e / \pi_b)` at the logged action;
+else another action is drawn, from what :math:`\pi_e` has above :math:`\pi_b`, and the episode goes on as that of one of
+the nearest logged cases with that action (after Fonteneau et al. 2013, model-free Monte Carlo). No weights of whole
+episodes are needed, which would soon rest on a few.
 Where no case is near, the shares of the logged episodes are told, and that they are.
 """
 
@@ -48,8 +49,9 @@ def follow(
 ) -> Journeys | Meetings:
     """Episodes of the proposed policy in the estimated model, or in the moves of logged ones."""
     if isinstance(comparison, EstimatedComparison):
-        place, horizon = comparison.timed
-        return table.follow(place, comparison, rules, seed=seed, episodes=episodes, horizon=horizon)
+        return table.follow(
+            comparison.place, comparison, rules, seed=seed, episodes=episodes, followed=comparison.followed
+        )
     coverage = comparison.coverage(rules)
     first = np.array([coverage.typical_first(k) for k in range(len(rules))])
     logged = Meetings(coverage.episodes / max(1, log.check.episodes), first, comparison.one_step)

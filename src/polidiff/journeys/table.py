@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from polidiff.evaluation.table import TableComparison
+from polidiff.evaluation.table import Followed, TableComparison
 from polidiff.journeys import SHOWN, Journeys, Trajectory, journeys_of, trajectories_of
 from polidiff.policies import Policy
 from polidiff.records.arrays import IntArray
@@ -31,14 +32,18 @@ def follow(
     *,
     seed: int,
     episodes: int,
-    horizon: int | None = None,
+    followed: Followed | None = None,
 ) -> Journeys:
-    """Play the proposed policy from every start and note the regions met; in so many decisions, if that is known."""
-    starts, proposed = world.starts, comparison.proposed
-    seeds = (seed, Stream.TABLE_PATHS)
-    repeats = 1 if _is_deterministic(world, proposed) else _repeats(world, proposed, seeds)
-    begin, most = np.repeat(starts, repeats), horizon or _horizon(world, proposed, repeats * len(starts))
-    played = roll_out(world, proposed, episodes=0, seed=seeds, record=True, horizon=most, starts=begin, what="paths")
+    """Play the proposed policy from every start and note the regions met, in the world or in a deeper model of it."""
+    starts, seeds = world.starts, (seed, Stream.TABLE_PATHS)
+    model, proposed, begins, _, steps = followed or (world, comparison.proposed, np.arange(world.n_states), None, None)
+    repeats = 1 if _is_deterministic(model, proposed) else _repeats(model, proposed, seeds)
+    begin, most = np.repeat(begins[starts], repeats), steps or _horizon(model, proposed, repeats * len(starts))
+    played = roll_out(model, proposed, episodes=0, seed=seeds, record=True, horizon=most, starts=begin, what="paths")
+    assert played.visits is not None
+    if followed is not None:
+        visits = replace(played.visits, states=followed.shown[played.visits.states])
+        played = replace(played, starts=followed.shown[played.starts], visits=visits)
     assert played.visits is not None
     region = _region_of_visits(world, played.visits, rules)
     owner, names = np.repeat(np.arange(len(starts)), repeats), tuple(world.states[s] for s in starts)

@@ -94,6 +94,7 @@ def _as_world(log: Log, counted: CountedLog, allowed: BoolArray, penalty: FloatA
     offered = np.vstack([allowed | ~met[:, None], np.ones((2, n_actions), dtype=np.bool_)])
     gains = [_expected_gains(edges, j, n_actions) for j in range(counted.counts.n_outcomes)]
     (k, sign), total = aim(log), log.return_outcome
+    described = log.discrete and log.has_features and size == log.n_states  # deeper states have no features
     return TabularMDP(
         matrices,
         _pad(sign * gains[k] - penalty),
@@ -101,8 +102,8 @@ def _as_world(log: Log, counted: CountedLog, allowed: BoolArray, penalty: FloatA
         absorbing=[end, unknown],
         actions=log.actions,
         states=[*_distinct(counted.names), END, UNKNOWN],
-        features=_features(log, size) if log.discrete and log.has_features else None,
-        feature_names=log.feature_names if log.discrete and log.has_features else None,
+        features=_features(log, size) if described else None,
+        feature_names=log.feature_names if described else None,
         allowed=offered,
         discount=log.discount,
         outcomes=_beside(total, log, gains),
