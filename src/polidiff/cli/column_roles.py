@@ -346,6 +346,8 @@ def _why_no_state(
     """Why a decision should not be told to depend on a column; None if it may."""
     if column.name in roles.values():
         return "has another part"
+    if column.distinct < 2:
+        return "has one value" if column.distinct else "is empty"
     if names_rows(column, frame):
         return NAMES_ROW
     named = re.search(IDENTIFIER, column.plain) or counts_through(column, frame)
@@ -353,8 +355,6 @@ def _why_no_state(
         return IDENTIFIES + _who(column, frame, roles)
     if re.search(PLACE, column.plain) and column.kind == "whole" and column.distinct > MOST_WORDS:
         return "numbers places, which are no measurement"
-    if column.distinct < 2:
-        return "has one value"
     if column.missing > HARDLY_FILLED:
         return f"is empty in {percent(column.missing)} of the rows"
     if copies(frame, column.name, roles["action"]):

@@ -93,6 +93,8 @@ def init_command(data: Path, output: Path, state: tuple[str, ...], yes: bool, fo
       polidiff init stays.csv -o study.toml
       polidiff init stays.parquet -o study.toml --action dose --episode stay_id --yes
     """
+    import polars as pl
+
     from polidiff.cli.column_roles import propose
     from polidiff.errors import InvalidInputError
     from polidiff.files import write_whole
@@ -109,7 +111,8 @@ def init_command(data: Path, output: Path, state: tuple[str, ...], yes: bool, fo
         click.echo(f"No column could be the outcome; write [[outcomes]] into {output}. Or: --reward COLUMN", err=True)
     elif proposal.prefer is None:
         click.echo(f"Is more or less {proposal.outcome} better? Write prefer = … into {output}.", err=True)
-    repeated, named = frame.height - frame.n_unique(), proposal.identifiers
+    filled = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    repeated, named = filled.height - filled.n_unique(), proposal.identifiers
     if repeated and named:
         said = f"{counted(repeated, 'row')} {'repeats' if repeated == 1 else 'repeat'} another one, {named[0]} and all"
         click.echo(f"{said}. Each counts as a decision: take copies out of the table.", err=True)
