@@ -12,12 +12,24 @@ import click
 
 from polidiff.cli.output import Output
 from polidiff.cli.study import SECTIONS, WORLDS
-from polidiff.options import COUNT, FLAG, NUMBER, SEED, TEXT_OR_TEXTS, TEXTS, Declared, Options, Setting, declarations
+from polidiff.options import (
+    COUNT,
+    FINITE,
+    FLAG,
+    NUMBER,
+    SEED,
+    TEXT_OR_TEXTS,
+    TEXTS,
+    Declared,
+    Options,
+    Setting,
+    declarations,
+)
 
 Command = TypeVar("Command", bound=Callable[..., object])
 Decorator: TypeAlias = Callable[[Any], Any]  # as click makes them
 FILE = click.Path(path_type=Path, dir_okay=False)
-TYPES: dict[str, type] = {COUNT.words: int, SEED.words: int, NUMBER.words: float}
+TYPES: dict[str, type] = {COUNT.words: int, SEED.words: int, NUMBER.words: float, FINITE.words: float}
 FLAGS = {  # flag -> the key of a study that it stands for, what its value is called, what it is for
     "env": ("world.gymnasium.id", "ID", "A Gymnasium environment.  [world.gymnasium.id]"),
     "log": ("world.log.path", "PATH", "Past decisions, CSV or Parquet.  [world.log.path]"),
