@@ -195,3 +195,15 @@ def test_plans_are_judged_by_episodes_that_did_not_choose_them():
     chosen = log.rows.some(log.rows.turn % 2 == 0)
     assert (chosen.hashed % np.uint64(2) == 0).all()
     assert plans.warnings[0] == log.notes[0]
+
+
+@pytest.mark.parametrize("group", [None, "who"])
+def test_of_more_single_decisions_than_are_scored_those_of_some_people_are_told(group, monkeypatch):
+    monkeypatch.setattr("polidiff.evaluation.logged.policies.MOST_SINGLE", 150)
+    rng = np.random.default_rng(0)
+    x, act = rng.random(500), rng.integers(0, 2, 500)
+    paid = (rng.random(500) < 0.2 + 0.6 * act * (x > 0.5)).astype(int)
+    frame = pl.DataFrame({"x": x, "act": act, "paid": paid, "who": rng.integers(0, 300, 500)})
+    log = Log(frame, state=["x"], action="act", reward="paid", return_range=(0, 1), group=group)
+    told = explain(log, "log", lambda states: (states[:, 0].astype(float) > 0.5).astype(int))
+    assert [verdict.direction for verdict in told.verdicts] == ["more"]

@@ -143,14 +143,17 @@ class ScoredLog:
 
     def _moved_together(self, taken: FloatArray, brought: FloatArray) -> str | None:
         """The same of people who come back, or of time."""
-        rows, order = self.log.rows, np.argsort(self.decisions.order)
+        scored, order = np.zeros(len(self.log.rows.actions), dtype=np.bool_), np.argsort(self.decisions.order)
+        scored[self.decisions.order] = True
+        rows = self.log.rows.some(scored)
         begins = np.flatnonzero(rows.first)
         total, x = brought[order][begins], self.decisions.x[order][begins]
         if self.single is None:  # what a straight line through the first states tells was expected
             design = np.column_stack([np.ones(len(x)), x])
             total = total - design @ np.linalg.lstsq(design, total, rcond=None)[0]
         known = assess(self.log)
-        people = known.units if known.counted_as == "people" else None
+        whole = np.unique(self.log.rows.episode[scored])
+        people = known.units[whole] if known.counted_as == "people" and known.units is not None else None
         return moved_together(rows, people, taken[order], total)
 
     @property
