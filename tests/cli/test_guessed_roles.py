@@ -166,3 +166,15 @@ def test_the_time_until_an_outcome_and_its_later_values_are_no_state(polidiff, t
     columns |= {late: rng.integers(1, 900, 600), outcome: rng.integers(0, 2, 600)}
     state = state_of(polidiff, tmp_path, columns, "--reward", outcome)[0]
     assert state == ["age", "weight", "smoker", "lab0"]
+
+
+def test_a_rare_arm_is_what_is_proposed_and_earlier_values_of_the_outcome_stay_out(polidiff, tmp_path):
+    rng = np.random.default_rng(8)
+    columns = {
+        "treat": ["placebo"] * 41 + ["drug"] * 9,
+        "age": rng.integers(20, 80, 50),
+        "bdi.pre": rng.integers(0, 30, 50),
+    }
+    columns |= {"bdi.2m": rng.integers(0, 30, 50), "bdi.8m": rng.integers(0, 30, 50)}
+    state, study, _ = state_of(polidiff, tmp_path, columns, "--reward", "bdi.8m")
+    assert (state, study["policies"]["proposed"]) == (["age", "bdi.pre"], "always:drug")

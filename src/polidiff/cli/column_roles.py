@@ -434,8 +434,8 @@ def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
     own, its = re.match(NUMBERED, column.plain), re.match(NUMBERED, plain_name(outcome))
     if own is None or not own[2].isdigit():
         return False
-    if its is not None and its[2].isdigit() and own[1] and own[1] == its[1]:
-        return int(own[2]) > int(its[2])
+    if its is not None and its[2].isdigit() and own[1] and own[1] == its[1] and int(own[2]) > int(its[2]):
+        return True
     siblings = [match for other in columns if (match := re.match(NUMBERED, other.plain)) and match[1] == own[1]]
     if own[1] and any(not sibling[2].isdigit() for sibling in siblings):
         return True

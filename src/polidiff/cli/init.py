@@ -301,8 +301,7 @@ def _dropped(proposal: Proposal) -> list[str]:
 
 def _policies(proposal: Proposal) -> list[str]:
     action = proposal.column(proposal.roles["action"])
-    often = list(proposal.told.get(action.name, {})) or action.values  # a study must name one, however few there are
-    whole = [value.removesuffix(".0") if action.kind == "number" else value for value in often]
+    whole = [value.removesuffix(".0") if action.kind == "number" else value for value in action.values]
     names = list(proposal.levels) or whole
     if action.kind == "flag":  # as actions without a name are called
         names = ["1" if name == "True" else "0" for name in names]
