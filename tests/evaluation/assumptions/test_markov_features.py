@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from polidiff import Log
+from polidiff.domains import navigation
 from polidiff.evaluation.assumptions.feature_history import _gain, _no_mean, drift_feature_check, feature_history_check
 from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.scores.decisions import numbers_of
@@ -100,3 +101,19 @@ def test_people_who_come_back_and_differ_are_no_drift() -> None:
         table = pl.DataFrame({"x": x, "action": action, "paid": paid, "who": person})
         found.append(assess(Log(table, state=["x"], action="action", reward="paid", group="who")).status("drift"))
     assert found == ["held"] * 4  # as episodes, these are early and late ones that differ
+
+
+def test_an_outcome_with_sharp_borders_is_no_memory() -> None:
+    rng, model = np.random.default_rng(107), navigation.NavigationModel()
+    states, alive, parts = model.reset(500, rng), np.arange(500), []
+    while len(alive):
+        random = rng.random(len(states)) < 0.3
+        actions = np.where(random, rng.integers(0, 3, len(states)), navigation.current(states))
+        after, _, ended = model.step(states, actions, rng)
+        inside = navigation.in_desired_region(states).astype(float)
+        parts.append(pl.DataFrame({"episode": alive, "x": states[:, 0], "y": states[:, 1], "action": actions,
+                                   "inside": inside, "ended": ended}))  # fmt: skip
+        states, alive = after[~ended], alive[~ended]
+    table = pl.concat(parts).sort("episode", maintain_order=True)
+    log = Log(table, state=["x", "y"], action="action", episode="episode", reward="inside", terminated="ended")
+    assert assess(log).status("history") == "held"  # p < 0.001 in eight of fourteen such logs before

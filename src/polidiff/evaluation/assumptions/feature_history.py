@@ -41,6 +41,7 @@ PENALTIES = (1e-2, 0.1, 1.0, 10.0, 100.0)
 NEIGHBOURS = 8
 NEARER, FURTHER, NEAR = 0, 3, 4  # places among the neighbours from other episodes, and how many of them are near
 TOO_FAR = 0.01
+ALIKE = 0.8  # correlation with the nearest neighbour from which on an outcome is a function of the state
 
 
 def feature_history_check(rows: LoggedRows, x: FloatArray) -> Assumption:
@@ -135,7 +136,9 @@ def earlier_actions_p_value(rows: LoggedRows, state: FloatArray, rng: np.random.
     .. math:: U_i = \sum_t (g_t - \hat g(s_t, a_t)) \, (h_t - \bar h_t), \qquad
               h_t = 1_{a_{t-1}}, \; 1_{a_{t-2}} \text{ or } \frac1t \sum_{u < t} 1_{a_u},
 
-    with the mean over neighbours from other episodes; Hotelling's test of :math:`\mathbb{E} U = 0` over episodes i.
+    with the mean over neighbours from other episodes; Hotelling's test of :math:`\mathbb{E} U = 0` over episodes i. An
+    outcome that the nearest of them nearly always shares is a function of the state: what a prediction leaves of it is
+    where its borders lie, of which one's own past tells more than a stranger's state does.
     """
     before, every = rows.previous, np.eye(int(rows.actions.max()) + 1)[rows.actions]
     use = _thinned(rows, np.flatnonzero((before >= 0) & (rows.follow >= -1)), MOST_SUMMED)
@@ -149,9 +152,10 @@ def earlier_actions_p_value(rows: LoggedRows, state: FloatArray, rng: np.random.
     p_values = [
         _no_mean(np.column_stack([np.bincount(episode, column * one) for one in (past - past[near].mean(axis=1)).T]))
         for past in (every[last], np.where(second[:, None] >= 0, every[second], 0.0), so_far)
-        for column in beyond.T
+        for column, values in zip(beyond.T, response.T, strict=True)
+        if float(values @ values[near[:, NEARER]]) < ALIKE * float(values @ values)
     ]
-    return min(1.0, len(p_values) * min(p_values))
+    return min(1.0, max(len(p_values), 1) * min(p_values, default=1.0))
 
 
 def _no_mean(sums: FloatArray) -> float:
