@@ -59,6 +59,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table | str]]] = {
     "scale few successors": ("scale", scale.few_successors),
     "scale many successors": ("scale", scale.many_successors),
     "scale overhead": ("scale", scale.overhead),
+    "scale wide": ("scale", scale.wide),
     "fuzz": ("fuzz", scale.doors),
     "installed": ("install_size", scale.installed),
     "weights": ("install_size", scale.weights),

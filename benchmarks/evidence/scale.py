@@ -41,6 +41,12 @@ def _studies(results: Results, name: str) -> Table:
     return Table(head, rows)
 
 
+def wide(results: Results) -> Table:
+    """What many outcomes and many columns cost."""
+    rows = [[case, f"{row['cpu s']:.1f} s", f"{row['peak GB']:.1f} GB"] for case, row in results["wide"].items()]
+    return Table(("`explain` of a", "CPU", "peak memory"), rows)
+
+
 def overhead(results: Results) -> Table:
     """What sending tasks costs beside their work."""
     rows = [

@@ -2,7 +2,7 @@
 
 Questions: does a log study read its files about as fast as polars groups them, in how much memory; do all rows of a log
 of features that cannot be held narrow its intervals, and do these still hold the truth; do two workers halve the time
-of a slow simulator; and what do tasks cost beside their own work?
+of a slow simulator; what do tasks cost beside their own work; and what do many outcomes and columns cost?
 ``POLIDIFF_SCALE="strong scaling"`` runs one section and keeps what was recorded of the others.
 """
 
@@ -19,6 +19,7 @@ from benchmarks.scale.generator import COLUMNS, write_log
 from benchmarks.scale.overhead import overheads
 from benchmarks.scale.scaling import strong_scaling
 from benchmarks.scale.study import BARE, COUNTS, FINDING, STUDY, repeated
+from benchmarks.scale.wide import wide
 
 ROWS, REPEATS = 105_000_000, 7
 SUCCESSORS = (8, 160)  # of a state and action; about 150,000 and 2.5 million distinct transitions
@@ -96,4 +97,5 @@ SECTIONS = {
     "features cover": cover,
     "strong scaling": scaling,
     "overhead": overheads,
+    "wide": wide,
 }
