@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from polidiff import compare
-from polidiff.explanation.plan_text import knee_text
+from polidiff.explanation.plan_text import knee_text, plan_answers
 from polidiff.explanation.said import answers
 from polidiff.explanation.text import sentence_text
 from polidiff.records.action import Direction, Often, Shift
@@ -106,3 +106,28 @@ def test_what_is_done_at_times_only_is_done_more_or_less_often():
     actions = (ActionSupport("N", 9, 0.6, 0.0), ActionSupport("E", 9, 0.4, 1.0))
     assert told(support=replace(region.support, actions=actions)).startswith("E more often where")
     assert told().startswith("E instead of N where")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "said"), [(0, "."), (1, ", but 1 comparison remains"), (3, ", but 3 comparisons remain")]
+)
+def test_comparisons_that_remain_unknown_are_counted(unknown, said):
+    base = samples.plain()
+    verdicts = [
+        replace(v, direction="unknown" if k < unknown else "same", valence=None) for k, v in enumerate(base.verdicts)
+    ]
+    told = answered(replace(base, verdicts=tuple(verdicts), sentences=(), worse_off=()))["For whom worse?"]
+    assert told.startswith(f"No group is shown to lose{said}")
+
+
+def test_a_plan_that_is_not_proven_says_how_far_it_may_be_from_the_best():
+    frontier = samples.frontier()
+    last = replace(frontier.plans[-1], gap=0.03, proven=False)
+    told = plan_answers(replace(frontier, plans=(frontier.plans[0], last)))[-1].text
+    assert told.startswith("Its return may be up to 3 % of the range from the best")
+
+
+def test_the_share_of_a_group_is_that_of_the_starts_and_not_of_its_path():
+    base = samples.plain()
+    shares = [re.search(r"\((\d+) % of starts\)", sentence_text(base, sentence)) for sentence in base.sentences]
+    assert [found and int(found[1]) for found in shares] == [48, 40, 12]
