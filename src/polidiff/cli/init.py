@@ -301,7 +301,9 @@ def _dropped(proposal: Proposal) -> list[str]:
 
 def _policies(proposal: Proposal) -> list[str]:
     action = proposal.column(proposal.roles["action"])
-    whole = [value.removesuffix(".0") if action.kind == "number" else value for value in action.values]
+    often = list(proposal.told.get(action.name, {}))
+    values = often if len(often) > 1 else action.values  # a study must name an arm to compare, however few had it
+    whole = [value.removesuffix(".0") if action.kind == "number" else value for value in values]
     names = list(proposal.levels) or whole
     if action.kind == "flag":  # as actions without a name are called
         names = ["1" if name == "True" else "0" for name in names]
