@@ -80,6 +80,8 @@ def test_a_path_of_many_stretches_tells_the_first_six_and_counts_all():
         text = sentence_text(replace(base, regions=regions), sentence)
         assert text.count("do E instead of N") == (length if length < 8 else 6)
         assert ("and so on, 9 stretches in all" in text) == (length == 9)
+    back = replace(base.sentences[0], path=("S1", "S2", "S1", "S2", "S1"), others=())
+    assert ", and so on in turn, 5 stretches in all" in sentence_text(replace(base, regions=regions), back)
 
 
 def test_who_newly_loses_is_a_group_that_lost_before_neither_alone_nor_within_another():
