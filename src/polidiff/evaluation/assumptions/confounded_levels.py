@@ -20,6 +20,8 @@ from polidiff.evaluation.assumptions.log_checks import stretches
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.log_rows import EpisodeRows
 
+SHORT = 5  # episodes that stand together
+
 
 def moved_together(rows: EpisodeRows, people: IntArray | None, taken: FloatArray, brought: FloatArray) -> str | None:
     """Why people (episodes,) who come back, or else time, stand behind decisions and what comes of them, if so.
@@ -31,17 +33,23 @@ def moved_together(rows: EpisodeRows, people: IntArray | None, taken: FloatArray
     brought : array (episodes, M)
         Outcomes beyond what was expected of them.
     """
-    level = stretches(rows)[rows.first] if people is None else people
-    if not levels_move_both(level, np.add.reduceat(taken, np.flatnonzero(rows.first)), brought):
+    own = np.add.reduceat(taken, np.flatnonzero(rows.first))
+    levels = [people] if people is not None else [stretches(rows)[rows.first], short_stretches(rows)[rows.first]]
+    if not any(levels_move_both(level, own, brought, REJECTED / len(levels)) for level in levels):
         return None
     whom = "when in the log that was" if people is None else "who it was"
     return f"what was decided and what came of it both depend on {whom}, beyond what the state records"
 
 
-def levels_move_both(level: IntArray, taken: FloatArray, brought: FloatArray) -> bool:
+def short_stretches(rows: EpisodeRows) -> IntArray:
+    """(n,) number of the short stretch that a row's episode lies in, where what changes quickly is seen."""
+    return np.asarray(rows.episode // SHORT)
+
+
+def levels_move_both(level: IntArray, taken: FloatArray, brought: FloatArray, rejected: float = REJECTED) -> bool:
     """Whether levels (n,) move actions (n, A) and outcomes (n, M), less what was expected of them, together."""
     p_values = [2 * float(stats.norm.sf(abs(_covariance(level, r, u)))) for r in taken.T for u in brought.T]
-    return min(p_values, default=1.0) * len(p_values) < REJECTED
+    return min(p_values, default=1.0) * len(p_values) < rejected
 
 
 def _covariance(level: IntArray, r: FloatArray, u: FloatArray) -> float:

@@ -200,9 +200,12 @@ def independence_check(
     return Assumption("independence", "outcomes within and between units", "held", detail, said)  # whatever it is
 
 
-def stretches(rows: EpisodeRows) -> IntArray:
-    """(n,) number of the stretch of the log that a row's episode lies in: of as many as leave ten episodes in each."""
-    stretches = min(MOST_STRETCHES, max(2, rows.n_episodes // 10))
+def stretches(rows: EpisodeRows, *, parts: int = 1) -> IntArray:
+    """(n,) number of the stretch of the log that a row's episode lies in: of as many as leave ten episodes in each.
+
+    `parts`: how many each of them is cut into.
+    """
+    stretches = min(MOST_STRETCHES, max(2, rows.n_episodes // 10)) * parts
     return np.asarray(rows.episode * stretches // rows.n_episodes)
 
 

@@ -147,14 +147,17 @@ class PlanScores:
 class PlanJudge(ScoreJudge):
     """One of several plans that are judged together, by what was chosen in its place and by what is shown."""
 
-    spanned = "judged by everyone, the rules shown are not shown to make a difference"
-
     def __init__(self, scores: PlanScores, judged: JudgedPlan, together: ScoreIntervals, question: Question) -> None:
         super().__init__(scores.scored.log, question, scores.scored)
         self.new, self.scores, self.joint = judged.proposed, judged.scores, together
         self.unsupported = np.array([float(judged.scores.unsupported.mean())])
         now = self.values[1]
         self.values = [replace(judged.scores, rows=now.rows + judged.scores.rows, hidden=now.hidden), now]
+
+    @property
+    def spanned(self) -> str:
+        """Why nothing is decided where the rules shown are not."""
+        return "judged by everyone, the rules shown are not shown to make a difference"
 
 
 def plan_verdicts(

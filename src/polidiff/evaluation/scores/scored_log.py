@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.evaluation.assumptions.confounded_levels import moved_together
+from polidiff.evaluation.assumptions.confounded_levels import levels_move_both, moved_together, short_stretches
+from polidiff.evaluation.assumptions.log_checks import stretches
 from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.logged.policies import (
     LOG,
@@ -49,10 +50,11 @@ from polidiff.evaluation.scores.difference import (
 from polidiff.evaluation.scores.propensity import Propensity, logging_chances, looks_written_by
 from polidiff.policies import PatchedPolicy, one_hot
 from polidiff.policies.protocol import PolicyLike
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import number
 from polidiff.records.outcome import Interval
 from polidiff.records.rule import missing_entries
+from polidiff.worlds.log_rows import LoggedRows
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
@@ -97,10 +99,7 @@ class ScoredLog:
         found = []
         for gap in gaps_of(states[decisions.order], together=not decisions.one_step):
             x = numbers_of(np.delete(states, gap.features, axis=1))[decisions.order]
-            less = replace(decisions, x=x, probability=None)
-            chances = logging_chances(less, seed=self.seed)
-            single = one_step_scores(less, chances=chances, seed=self.seed) if less.one_step else None
-            found.append((gap, ScoredLog(self.log, less, chances, single, self.seed)))
+            found.append((gap, self._estimated(replace(decisions, x=x, probability=None))))
         return found
 
     @cached_property
@@ -110,15 +109,26 @@ class ScoredLog:
             return self
         return replace(self, single=replace(self.single, scores=self.single.draws[0], draws=()), _known={})
 
+    @property
+    def hiding(self) -> tuple[str, ...]:
+        """What other readings of the record rest on."""
+        return ("empty values",) * bool(self._without) + ("the time in the log",) * (self.by_time is not None)
+
     def hidden(self, new: FloatArray | None, old: FloatArray | None) -> FloatArray | None:
-        """(n, M) what is added to the scores of new − old if only the record lost what is empty; None: nothing is."""
-        if not self._without:
+        """(n, M) what is added to the scores of new − old in another reading of the record; None: there is no other.
+
+        Only the record lost what is empty; the time in the log is a feature.
+        """
+        if not self.hiding:
             return None
-        total = np.zeros_like(self.decisions.gains)
-        for gap, less in self._without:
-            with_it = self._one_draw._rows_apart(new, old)
-            without = less._rows_apart(*(self._as_log(table, less) for table in (new, old)))
-            total += gap.second_reading(with_it, without)
+        plain = self._one_draw._rows_apart(new, old)
+
+        def read(other: ScoredLog) -> FloatArray:
+            return other._rows_apart(*(self._as_log(table, other) for table in (new, old)))
+
+        total = np.zeros_like(plain) if self.by_time is None else read(self.by_time) - plain
+        for gap, other in self._without:
+            total += gap.second_reading(plain, read(other))
         return total
 
     def _as_log(self, table: FloatArray | None, other: ScoredLog) -> FloatArray | None:
@@ -131,30 +141,67 @@ class ScoredLog:
     @cached_property
     def confounded(self) -> tuple[str, ...]:
         """Why what the record holds does not tell alike cases, if so: rare levels, people or times that move both."""
-        index, actions = np.arange(len(self.decisions.actions)), self.decisions.actions
-        taken = one_hot(actions, self.decisions.n_actions) - self.chances.table
-        ahead = self.decisions.to_come(self.log.discount)
-        brought = ahead - (ahead.mean(axis=0) if self.single is None else self.single.fitted[index, actions])
         said = (
             "who gets which action, and what comes of it, depend on levels of {!r} that are too rare to be told apart"
         )
-        levels = tuple(said.format(one.name) for one in self.shared if one.moves_both(taken, brought))
-        return (*levels, *filter(None, [self._moved_together(taken, brought)]))
+        levels = tuple(said.format(one.name) for one in self.shared if one.moves_both(*self._beyond))
+        unmended = self.together if self.by_time is None else None
+        return (*levels, *filter(None, [unmended]))
 
-    def _moved_together(self, taken: FloatArray, brought: FloatArray) -> str | None:
-        """The same of people who come back, or of time."""
-        scored, order = np.zeros(len(self.log.rows.actions), dtype=np.bool_), np.argsort(self.decisions.order)
+    @cached_property
+    def _beyond(self) -> tuple[FloatArray, FloatArray]:
+        """(n, A) actions and (n, M) outcomes beyond what was expected of them."""
+        index, actions = np.arange(len(self.decisions.actions)), self.decisions.actions
+        ahead = self.decisions.to_come(self.log.discount)
+        expected = ahead.mean(axis=0) if self.single is None else self.single.fitted[index, actions]
+        return one_hot(actions, self.decisions.n_actions) - self.chances.table, ahead - expected
+
+    @cached_property
+    def _in_log(self) -> tuple[LoggedRows, IntArray]:
+        """The rows that are scored as they stand in the log, and the decision (n,) that each of them is."""
+        scored = np.zeros(len(self.log.rows.actions), dtype=np.bool_)
         scored[self.decisions.order] = True
-        rows = self.log.rows.some(scored)
+        return self.log.rows.some(scored), np.argsort(self.decisions.order)
+
+    @cached_property
+    def together(self) -> str | None:
+        """Why people who come back, or else time, stand behind decisions and what comes of them, if so."""
+        (rows, order), (taken, brought) = self._in_log, self._beyond
         begins = np.flatnonzero(rows.first)
         total, x = brought[order][begins], self.decisions.x[order][begins]
         if self.single is None:  # what a straight line through the first states tells was expected
             design = np.column_stack([np.ones(len(x)), x])
             total = total - design @ np.linalg.lstsq(design, total, rcond=None)[0]
+        return moved_together(rows, self._people, taken[order], total)
+
+    @cached_property
+    def _people(self) -> IntArray | None:
+        """(episodes,) whose they are, where the log says so."""
         known = assess(self.log)
-        whole = np.unique(self.log.rows.episode[scored])
-        people = known.units[whole] if known.counted_as == "people" and known.units is not None else None
-        return moved_together(rows, people, taken[order], total)
+        scored = np.unique(self.log.rows.episode[self.decisions.order])
+        return known.units[scored] if known.counted_as == "people" and known.units is not None else None
+
+    @cached_property
+    def by_time(self) -> ScoredLog | None:
+        """The log with its stretch as a feature, where decisions and outcomes depend on the time and this mends it."""
+        single = self._one_draw.single
+        if single is None or self.chances.known or self._people is not None or self.together is None:
+            return None
+        rows, order = self._in_log
+        part = np.empty(len(order), dtype=np.int64)
+        part[order] = stretches(rows)
+        known, alone = self.decisions, np.arange(len(order))
+        x, kinds = np.column_stack([known.x, part]), np.column_stack([known.kinds, part]).astype(np.int64)
+        timed = self._estimated(replace(known, x=x, kinds=kinds, unit=alone))
+        taken, brought = (beyond[order] for beyond in timed._beyond)
+        finer = stretches(rows, parts=2), short_stretches(rows)
+        return None if any(levels_move_both(level, taken, brought) for level in finer) else timed
+
+    def _estimated(self, decisions: Decisions) -> ScoredLog:
+        """The log with other features, whose chances and outcomes are estimated anew."""
+        chances = logging_chances(decisions, seed=self.seed)
+        single = one_step_scores(decisions, chances=chances, seed=self.seed) if decisions.one_step else None
+        return ScoredLog(self.log, decisions, chances, single, self.seed)
 
     @property
     def episodes(self) -> int:

@@ -13,7 +13,7 @@ from polidiff.evaluation.assumptions.log_checks import rare_action_check
 from polidiff.evaluation.comparison import Effects, RegionChanges
 from polidiff.evaluation.logged.bounds import PolicyBounds, bound_policy
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.judge import IntervalPair, Judge, Question, Verdicts, assess
+from polidiff.evaluation.logged.judge import Assessment, IntervalPair, Judge, Question, Verdicts, assess
 from polidiff.evaluation.logged.model import Starts, split_policy
 from polidiff.evaluation.scores.difference import (
     MOST_UNSUPPORTED,
@@ -49,14 +49,13 @@ class ScoreJudge(Judge):
     `proposed` is what the proposed policy does in the rows (n, A), where that is known.
     """
 
-    spanned = "what empty values may hide is enough to undo the difference"  # where another reading is not decided
-
     def __init__(
         self, log: Log, question: Question, scored: ScoredLog | None = None, proposed: FloatArray | None = None
     ) -> None:
         self.log, self.question, self.assessment = log, question, assess(log)
         self.scored = scored if scored is not None else scored_log(log, question.current, seed=question.seed)
         self.decisions = self.rows = self.scored.decisions
+        self.assessment = with_time(self.assessment, self.scored)
         self.one_step = self.decisions.one_step
         whole = np.ones(log.rows.n_episodes, dtype=np.bool_) if question.judging is None else question.judging
         episode = log.rows.episode[self.decisions.order]
@@ -75,6 +74,11 @@ class ScoreJudge(Judge):
         self.people = None if person is None else np.array([len(np.unique(person[mask])) for mask in self.masks])
         level = question.level if question.family is None else 1 - (1 - question.level) / question.family
         self.joint, self.warnings = self.scores.intervals(self.masks, level=level), self._warnings()
+
+    @property
+    def spanned(self) -> str:
+        """Why nothing is decided where another reading of the record is not decided."""
+        return f"what {' and '.join(self.scored.hiding)} may hide is enough to undo the difference"
 
     def _at(self, group: int, outcome: int) -> int:
         return group * len(self.log.outcomes) + outcome
@@ -210,6 +214,18 @@ class ScoreJudge(Judge):
             "the logged actions do not look like the current policy's: on average it gives them probability "
             f"{given:.2f}; both policies are judged by reweighting the log",
         )
+
+
+def with_time(assessment: Assessment, scored: ScoredLog) -> Assessment:
+    """What was found out about a log, with a doubt where intervals also span what follows if the time is a feature."""
+    if scored.by_time is None:
+        return assessment
+    said = "Intervals also hold what follows if the stretch of the log is a feature."
+    seen = str(scored.together)
+    doubt = Assumption("drift", "decisions and outcomes in stretches of the log", "doubtful", seen, said)
+    known = assessment.assumptions
+    others = tuple(doubt if one.name == "drift" and one.status != "failed" else one for one in known)
+    return replace(assessment, assumptions=others)
 
 
 def score_effects(scored: ScoredLog, policies: PolicyPair, changes: RegionChanges, *, level: float) -> Effects:

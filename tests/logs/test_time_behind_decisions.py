@@ -1,0 +1,46 @@
+"""What moves decisions and outcomes together in time: told, counted as a feature where that mends it, else unknown."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from polidiff import Log, explain
+
+EFFECT = 0.3
+
+
+def log_with(season: np.ndarray, *, seed: int, strength: float = 1.2) -> Log:
+    """One decision a row; the season moves who gets the action and, the other way, what comes of it."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=len(season))
+    action = (rng.random(len(season)) < 1 / (1 + np.exp(-0.5 * x - strength * season))).astype(int)
+    y = x - 1.5 * season + EFFECT * action + rng.normal(size=len(season))
+    return Log(pl.DataFrame({"x": x, "a": action, "y": y}), state=["x"], action="a", reward="y")
+
+
+def compared(log: Log):
+    told = explain(log, "always:0", "always:1")
+    return told.verdicts[0], {assumption.name: assumption for assumption in told.assumptions}
+
+
+@pytest.mark.parametrize("turns", [1, 12, 40])
+def test_a_season_behind_decisions_and_outcomes_is_never_told_as_an_effect(turns):
+    verdict, _ = compared(log_with(np.sin(2 * np.pi * turns * np.arange(800) / 800), seed=turns))
+    assert verdict.direction == "unknown"
+    assert verdict.difference.low <= EFFECT <= verdict.difference.high
+    assert "time" in verdict.note or "when in the log" in verdict.note
+
+
+def test_where_the_time_as_a_feature_says_the_same_the_verdict_stands_with_a_doubt():
+    places = np.repeat(np.random.default_rng(0).normal(size=20), 75)  # as a file that was put together place by place
+    log = log_with(-places / 3, seed=3, strength=1.5)
+    verdict, assumptions = compared(log)
+    assert verdict.direction == "more"
+    assert verdict.difference.low <= EFFECT <= verdict.difference.high
+    assert assumptions["drift"].status == "doubtful"
+    assert "stretch of the log" in assumptions["drift"].consequence
+
+
+def test_without_a_season_nothing_is_doubted():
+    _, assumptions = compared(log_with(np.zeros(600), seed=5))
+    assert assumptions["drift"].status == "held"
