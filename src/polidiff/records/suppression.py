@@ -193,7 +193,7 @@ def _support(support: Support, limit: Limit) -> Support:
 
     >>> rare = (ActionSupport("a", 4, 0.1, 0.0), ActionSupport("b", 40, 0.4, 0.0), ActionSupport("c", 60, 0.5, 1.0))
     >>> world = WorldSummary("log", (), (), {"episodes": 500, "rows": 500})
-    >>> limit = Limit(10, 500.0, world, frozenset())
+    >>> limit = Limit(10, 500.0, world, frozenset(), told=frozenset("abc"))
     >>> [entry.action for entry in _support(Support(99, 99, 0.2, None, rare), limit).actions]
     ['c']
     """
