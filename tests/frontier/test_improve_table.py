@@ -341,3 +341,21 @@ def test_a_plan_away_from_a_loop_of_100_000_steps_and_back_loses_no_digits():
     best = [p for p in sorted(points) if all(p[1] > q[1] for q in points if q[0] < p[0])]
     np.testing.assert_allclose([(p.changes, p.expected_return) for p in frontier], best, rtol=1e-9)
     assert all(plan.proven for plan in frontier)
+
+
+def test_past_the_time_limit_nothing_more_is_told_of_the_plans_and_a_sentence_says_so(monkeypatch):
+    whole = improve(chain.world(), chain.current(), unit="total")
+    assert whole.ledger is not None and whole.baselines and not whole.warnings
+    monkeypatch.setattr("polidiff.frontier.improve.AT_ONCE", 0.0)
+    for late in ("between", "Adoption", "all_baselines"):
+        monkeypatch.setattr(f"polidiff.frontier.table.{late}", lambda *_: pytest.fail("it is past the time limit"))
+    cut = improve(chain.world(), chain.current(), unit="total", time_limit=1e-6)
+    assert cut.warnings[-1] == (
+        "the time limit of 1e-06 s leaves out what single changes are worth, what plans return that are followed in "
+        "part and what earlier methods find"
+    )
+    assert cut.ledger is None and cut.baselines == () and not any(plan.adoption for plan in cut)
+    for plan in cut:
+        again = exact_evaluator(chain.world(), plan.policy).totals(chain.world().rewards)
+        assert plan.expected_return == pytest.approx(float(again))
+    assert str(cut) and cut.best.expected_return <= whole.best.expected_return + 1e-9

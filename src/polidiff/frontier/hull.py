@@ -44,18 +44,24 @@ class Hull:
 
 
 class OutOfTimeError(Exception):
-    """The walk along the hull did not end in time, and half a hull bounds nothing."""
+    """Work that is worth nothing by halves did not end in time; half a hull bounds nothing."""
+
+
+def check_time(clock: Clock) -> None:
+    """`OutOfTimeError` once the clock has run out."""
+    if clock.left() <= 0:
+        raise OutOfTimeError
 
 
 def parametric_hull(problem: FrontierProblem, clock: Clock | None = None) -> Hull:
     """All vertices of the upper hull; `OutOfTimeError` if the clock runs out before the last one."""
-    walk, every = PolicyWalk(problem, problem.ending_choice(problem.base)), np.ones(problem.n_pairs, dtype=np.bool_)
+    walk, every = PolicyWalk(problem, problem.start), np.ones(problem.n_pairs, dtype=np.bool_)
     _cheapest(walk)
     vertices = [walk.vertex()]
     while walk.step(every, 1):
         check_settled(walk.switches < _most_switches(problem))
-        if clock is not None and clock.left() <= 0:
-            raise OutOfTimeError
+        if clock is not None:
+            check_time(clock)
         last, vertex = vertices[-1], walk.vertex()
         more, better = (1e-12 * (1.0 + abs(number)) for number in (vertex.changes, vertex.returns))
         if vertex.changes > last.changes + more and vertex.returns > last.returns + better:

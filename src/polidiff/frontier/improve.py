@@ -44,7 +44,7 @@ def improve(
     reduction = reduce(world, current, candidates, options)
     while True:
         left = None if options.time_limit is None else max(clock.left(), AT_ONCE)
-        solved = reduction.solve(Search(replace(options, time_limit=left)))
+        solved = reduction.solve(Search(options, Clock(left)))
         lifted = [reduction.lift(plan) for plan in solved.plans]
         nearer = reduction.nearer(lifted)
         if nearer is None:
@@ -117,16 +117,17 @@ class Search:
     """Ways to find plans, within what the user asked for."""
 
     options: ImproveOptions
+    clock: Clock
 
     def changed_places(self, surrogate: Surrogate) -> Frontier:
         """Sets of changed places."""
-        return improve_table(surrogate, replace(self.options, max_states=self._most_places()))
+        return improve_table(surrogate, replace(self.options, max_states=self._most_places()), self.clock)
 
     def rules(self, surrogate: Surrogate) -> Frontier:
         """Lists of rules."""
         moves = self._moves(surrogate)
         options = self.options if len(moves) else replace(self.options, max_rules=0)
-        return improve_with_rules(surrogate, replace(options, moves=moves if len(moves) else "actions"))
+        return improve_with_rules(surrogate, replace(options, moves=moves if len(moves) else "actions"), self.clock)
 
     def edits(self, problem: RegionEdits) -> Frontier:
         """Sets of edits."""

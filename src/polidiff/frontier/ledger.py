@@ -325,8 +325,9 @@ class Adoption:
         """Return and outcomes of a plan (S,) at each share, and warnings where less than all is worse than nothing."""
         problem, points, warnings = self.problem, [], []
         changed = (actions != self.setting.base)[problem.names[problem.state]]
-        pairs = np.flatnonzero(changed & (problem.action == actions[problem.names[problem.state]]))
+        made = np.flatnonzero(changed & (problem.action == actions[problem.names[problem.state]]))
         for share in (0.0, *SHARES):
+            pairs = made if share else made[:0]
             totals = self._totals(pairs, share) if self.dense else self._solved_totals(pairs, share)
             if totals is None:
                 warnings.append(f"followed with probability {share:g}, the plan may never end")

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray, read_only
 from polidiff.worlds.checks import all_end, ending_choice, ending_rows, reachable_from, reached_over
 
 if TYPE_CHECKING:
@@ -82,6 +82,22 @@ class FrontierProblem:
     def always_ends(self) -> bool:
         """Whether every policy ends for sure."""
         return all_end(self.links, self.state, self.leaks, self.n_states)
+
+    @cached_property
+    def start(self) -> IntArray:
+        """(S,) the current policy, made to end from every state."""
+        return self.ending_choice(self.base)
+
+    @cached_property
+    def from_start(self) -> FloatArray:
+        r"""(S, S) expected visits :math:`(I - P)^{-1}` between states under it; nobody may write there."""
+        return read_only(np.linalg.inv(np.eye(self.n_states) - self.dense[self.start]))
+
+    def weighing(self, reward: FloatArray, guards: FloatArray, limits: FloatArray) -> FrontierProblem:
+        """The same moves with other weights: what was worked out of the moves stays known."""
+        other = replace(self, reward=reward, guards=guards, limits=limits)
+        vars(other).update({**vars(self), **vars(other)})
+        return other
 
     def ends(self, choice: IntArray) -> bool:
         """Whether a policy ends for sure from every state."""

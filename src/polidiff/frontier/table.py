@@ -9,26 +9,22 @@ that ends the return :math:`J - p_0^\top V`. With :math:`V` the values of the cu
 that constants and the size of the rewards no longer meet the tolerances of the search: multiplying rewards, or adding
 to an outcome what every policy gets, changes no plan. Outcomes that are guarded are treated the same way. Factors are
 powers of two, which round nothing.
-
-What simpler methods find, drawn beside the frontier.
-
-Policy iteration can be read in three ways when the number of changes matters (PI over all states, the change with the
-largest advantage :math:`Q - V`, the change with the largest gain in return); greedy top-k takes the optimum's changes
-in order of what each brings alone. None of them lies above the frontier, and each misses points somewhere.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
 from polidiff.errors import InvalidOptionError
+from polidiff.explanation.words import listing
+from polidiff.frontier.baselines import all_baselines
 from polidiff.frontier.guarded import solve_guarded
-from polidiff.frontier.hull import Hull, OutOfTimeError
+from polidiff.frontier.hull import Hull, OutOfTimeError, check_time
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.ledger import Adoption, Curve, Naming, between, make_ledger
 from polidiff.frontier.problem import FrontierProblem, contracted
@@ -42,16 +38,6 @@ from polidiff.frontier.setting import (
 )
 from polidiff.frontier.solve import Effort, Solved, solve_frontier
 from polidiff.frontier.states import solve_states
-from polidiff.frontier.visits import (
-    STRICT,
-    PolicyWalk,
-    fundamental,
-    greedy_switches,
-    neighbours,
-    pair_values,
-    points_of,
-    solved_values,
-)
 from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, one_hot
 from polidiff.progress import Clock
@@ -68,6 +54,7 @@ LARGE = 1500  # states beyond which nothing is inverted: no baselines, no ledger
 NOISE = 8 * np.finfo(np.float64).eps  # a gain below this share of what it is the difference of is rounding
 LEDGER_MOST = 40  # changes a ledger speaks about
 ADOPTION_MOST = 60  # plans whose adoption curve is worked out; beyond, only the best plan's
+DRAWING = 0.5  # of the time left for a ledger, in which random orders are drawn
 SOLVING = 0.8  # of a time limit that goes to the plans; the rest is for what is told about them
 
 
@@ -96,15 +83,14 @@ def scaled(problem: FrontierProblem) -> Scaled:
     weights = np.concatenate([problem.reward[None], problem.guards])
     values = np.zeros((len(weights), problem.n_states))
     if problem.n_states <= LARGE:
-        base = problem.ending_choice(problem.base)
-        inverse = fundamental(problem, base[None])[0]
-        values = weights[:, base] @ inverse.T
+        base = problem.start
+        values = weights[:, base] @ problem.from_start.T
         weights = _gains(problem, weights, values, base)
     sizes = np.abs(weights).max(axis=1, initial=0.0)
     units = 2.0 ** np.floor(np.log2(np.where(sizes > 0, sizes, 1.0)))
     weights, offsets = weights / units[:, None], values @ problem.initial
     limits = (problem.limits - offsets[1:]) / units[1:]
-    own = replace(problem, reward=weights[0], guards=weights[1:], limits=limits)
+    own = problem.weighing(weights[0], weights[1:], limits)
     return Scaled(own, float(offsets[0]), float(units[0]))
 
 
@@ -157,16 +143,16 @@ def _solve(
         return solve_large(problem, effort, clock, budget)
 
 
-def improve_table(surrogate: Surrogate, options: ImproveOptions) -> Frontier:
+def improve_table(surrogate: Surrogate, options: ImproveOptions, clock: Clock | None = None) -> Frontier:
     """The plans that return most for every number of changed decisions, proven.
 
-    Without candidates a plan may take any allowed action.
+    Without candidates a plan may take any allowed action. The clock began with the user's call, if not here.
     """
+    clock, began = clock or Clock(options.time_limit), time.monotonic()
     setting = prepare(
         surrogate.table, surrogate.base, surrogate.offered, freeze=surrogate.frozen, keep=options.keep,
         change_cost=options.change_cost if surrogate.cost is None else surrogate.cost, unit=options.unit,
     )  # fmt: skip
-    clock, began = Clock(options.time_limit), time.monotonic()
     within = None if options.budget is None else options.budget / setting.scale
     solving = clock.share(SOLVING)
     solved = solve_setting(setting, Effort(gap=options.gap), solving, within, options.max_states)
@@ -174,12 +160,14 @@ def improve_table(surrogate: Surrogate, options: ImproveOptions) -> Frontier:
     again = evaluate_plans(setting, np.array([setting.actions_of(c) for c in solved.choices]), solved.visits)
     check_agreement(solved.changes, solved.returns, again)
     listed, again = _with_current(setting, solved, again)
-    frontier = _frontier(setting, listed, again, surrogate, options, clock)
+    told, late = _told(setting, solved, again, surrogate, options, clock)
+    frontier = _frontier(setting, listed, again, told, options)
     if listed is not solved:
         now = replace(frontier.plans[0], breaks=broken_limits(setting.world, setting.current, setting.limits))
         frontier = replace(frontier, plans=(now, *frontier.plans[1:]))
     seconds = time.monotonic() - began
-    return replace(frontier, warnings=_warnings(solved, clock), stats=_stats(setting, solved, seconds, clock))
+    warnings = (*_warnings(solved, clock, options.time_limit), *late)
+    return replace(frontier, warnings=warnings, stats=_stats(setting, solved, seconds, clock))
 
 
 def _with_current(setting: Setting, solved: Solved, again: Evaluated) -> tuple[Solved, Evaluated]:
@@ -200,23 +188,49 @@ def _with_current(setting: Setting, solved: Solved, again: Evaluated) -> tuple[S
     return listed, Evaluated(actions, changes, returns, outcomes)
 
 
+@dataclass(frozen=True)
+class Told:
+    """What is told about plans as far as there is time: the first is worth most to a reader, the last least."""
+
+    ledger: Ledger | None
+    curves: Mapping[int, Curve]
+    baselines: tuple[Baseline, ...]
+
+
+def _told(
+    setting: Setting, solved: Solved, again: Evaluated, surrogate: Surrogate, options: ImproveOptions, clock: Clock
+) -> tuple[Told, tuple[str, ...]]:
+    """What is told beside the plans, and a sentence about what the time limit leaves out of it."""
+    small, late, ledger, curves = setting.problem.n_states <= LARGE, list[str](), None, dict[int, Curve]()
+    try:
+        ledger = _ledger(setting, again, surrogate, options, clock) if small else None
+    except OutOfTimeError:
+        late.append("what single changes are worth")
+    many, curves = len(again.actions) > ADOPTION_MOST, _curves(setting, again, clock)
+    if not curves or (not many and len(curves) < len(again.actions)):
+        late.append(f"what {'smaller ' * bool(curves)}plans return that are followed in part")
+    compared = clock.share(1.0)
+    found = _baselines(setting, solved, compared) if small else ()
+    if compared.stopped:
+        late.append("what earlier methods find")
+    said = (f"the time limit of {options.time_limit:g} s leaves out {listing(late)}",) if late else ()
+    return Told(ledger, curves, found), said
+
+
 def _frontier(
     setting: Setting,
     solved: Solved,
     again: Evaluated,
-    surrogate: Surrogate,
+    told: Told,
     options: ImproveOptions,
-    clock: Clock,
 ) -> Frontier:
     """The plans with what is told about them."""
-    small = setting.problem.n_states <= LARGE
-    curves = _curves(setting, again, clock)
     corners = zip(solved.hull.changes, solved.hull.returns, strict=True)
     return Frontier(
-        plans=tuple(_plan(setting, solved, again, i, curves) for i in range(len(solved.changes))),
+        plans=tuple(_plan(setting, solved, again, i, told.curves) for i in range(len(solved.changes))),
         hull=tuple(HullPoint(float(c) * setting.scale, float(v)) for c, v in corners),
-        baselines=_baselines(setting, solved, clock) if small else (),
-        ledger=_ledger(setting, again, surrogate, options, clock) if small else None,
+        baselines=told.baselines,
+        ledger=told.ledger,
         gap=solved.gap,
         unit=options.unit,
         budget=options.budget,
@@ -230,6 +244,8 @@ def _frontier(
 
 
 def _baselines(setting: Setting, solved: Solved, clock: Clock) -> tuple[Baseline, ...]:
+    if clock.over():
+        return ()
     own = scaled(setting.problem)
     found = all_baselines(own.problem, solved.hull, clock)
     return tuple(
@@ -266,7 +282,9 @@ def _plan(
 
 
 def _curves(setting: Setting, again: Evaluated, clock: Clock) -> dict[int, Curve]:
-    """Adoption of each plan, the last first; of the last alone where there are many, or where time is up."""
+    """Adoption of each plan, the last first; of the last alone where there are many, or as far as there is time."""
+    if clock.left() <= 0:
+        return {}
     count, adoption = len(again.actions), Adoption(setting)
     curves = {count - 1: adoption.curve(again.actions[-1])}
     for i in range(count - 1 if count <= ADOPTION_MOST else 0):
@@ -307,8 +325,15 @@ def _ledger(
         surrogate.places(),
     )
     players = np.flatnonzero(own[pairs])
-    worth, rng = cache(between(problem, pairs).value), np.random.default_rng(options.seed)
-    return make_ledger(worth, players, naming, level=options.level, rng=rng, clock=clock)
+    check_time(clock)
+    priced, rng = between(problem, pairs), np.random.default_rng(options.seed)
+
+    @cache
+    def worth(subset: tuple[int, ...]) -> float:
+        check_time(clock)
+        return priced.value(subset)
+
+    return make_ledger(worth, players, naming, level=options.level, rng=rng, clock=clock.share(DRAWING))
 
 
 def summary(world: TabularMDP) -> WorldSummary:
@@ -328,9 +353,9 @@ def exactly(options: ImproveOptions) -> Methods:
     return Methods("plain", options.level, 0.0, 0.0, options.seed, 0, "exact")
 
 
-def _warnings(solved: Solved, clock: Clock) -> tuple[str, ...]:
+def _warnings(solved: Solved, clock: Clock, limit: float | None) -> tuple[str, ...]:
     if clock.stopped:
-        return (f"the time limit of {clock.seconds:g} s was met; the gap reached is {solved.gap:.3g}",)
+        return (f"the time limit of {limit:g} s was met; the gap reached is {solved.gap:.3g}",)
     if solved.stopped:
         return (f"not every plan could be proven within the default effort; the gap is {solved.gap:.3g}",)
     return ()
@@ -349,83 +374,3 @@ def _stats(setting: Setting, solved: Solved, seconds: float, clock: Clock) -> di
     if clock.seconds is not None:
         stats["seconds"] = round(seconds, 3)
     return stats
-
-
-MOST_STEPS = 200
-
-
-def all_baselines(problem: FrontierProblem, hull: Hull, clock: Clock) -> tuple[Baseline, ...]:
-    """The four baselines, each as far as it comes before time is up."""
-    start = problem.ending_choice(problem.base)
-    baselines = {
-        "policy iteration, all states": _every_state(problem, start, clock),
-        "policy iteration, largest advantage": _one_by_one(problem, start, lambda walk: walk.advantages()[:, 1], clock),
-        "policy iteration, largest gain": _one_by_one(problem, start, _gain, clock),
-        "greedy top-k of the optimum": _top_k(problem, start, hull.choices[-1].astype(np.int64), clock),
-    }
-    return tuple(Baseline(name, _distinct(points)) for name, points in baselines.items())
-
-
-def _every_state(problem: FrontierProblem, choice: IntArray, clock: Clock) -> list[FloatArray]:
-    weights = problem.reward[None]
-    points = [_point(problem, choice)]
-    for _ in range(MOST_STEPS):
-        values = solved_values(problem, choice[None], weights)
-        best, better = greedy_switches(problem, pair_values(problem, weights, values), values, choice[None], None)
-        if not better.any() or clock.left() <= 0:
-            break
-        choice = np.where(better[0], best[0], choice)
-        points.append(_point(problem, choice))
-    return points
-
-
-def _one_by_one(
-    problem: FrontierProblem, choice: IntArray, worth: Callable[[PolicyWalk], FloatArray], clock: Clock
-) -> list[FloatArray]:
-    """One switch at a time, that of the pair worth most."""
-    walk = PolicyWalk(problem, choice)
-    points = [walk.point()]
-    for _ in range(MOST_STEPS):
-        value = worth(walk)
-        pair = int(value.argmax())
-        if value[pair] <= STRICT * (1.0 + abs(points[-1][1])) or clock.left() <= 0:
-            break
-        walk.switch(pair)
-        points.append(walk.point())
-    return points
-
-
-def _gain(walk: PolicyWalk) -> FloatArray:
-    """(pairs,) what the return gains by each switch alone."""
-    around = neighbours(walk.problem, walk.choice[None], walk.inverse[None])
-    return np.where(around.valid[0], around.returns[0] - around.own_returns[0], -np.inf)
-
-
-def _top_k(problem: FrontierProblem, start: IntArray, best: IntArray, clock: Clock) -> list[FloatArray]:
-    walk, choice = PolicyWalk(problem, start), start.copy()
-    changed = np.flatnonzero(start != best)
-    points = [walk.point()]
-    for s in changed[np.argsort(-_gain(walk)[best[changed]], kind="stable")][:MOST_STEPS]:
-        if clock.left() <= 0:
-            break
-        choice[s] = best[s]
-        if walk.goto(choice):
-            points.append(walk.point())
-    return points
-
-
-def _point(problem: FrontierProblem, choice: IntArray) -> FloatArray:
-    """(2,) changes and return; infinite where the policy never ends."""
-    if not problem.ends(choice):
-        return np.full(2, np.inf)
-    return points_of(problem, choice[None])[:2, 0]
-
-
-def _distinct(points: list[FloatArray]) -> tuple[tuple[float, float], ...]:
-    """Points in order, less those that repeat the one before (a change in a state that is not reached)."""
-    kept: list[tuple[float, float]] = []
-    for changes, returns in points:
-        point = (float(changes), float(returns))
-        if not kept or not np.allclose(kept[-1], point, rtol=0, atol=1e-9):
-            kept.append(point)
-    return tuple(kept)

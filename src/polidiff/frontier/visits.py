@@ -34,7 +34,12 @@ STRICT = 1e-10  # advantage, relative to the values, above which a switch counts
 
 
 def fundamental(problem: FrontierProblem, choices: IntArray) -> FloatArray:
-    r"""Expected visits :math:`N = (I - P_\pi)^{-1}` between states, (b, S, S), of policies that all end."""
+    r"""Expected visits :math:`N = (I - P_\pi)^{-1}` between states, (b, S, S), of policies that all end.
+
+    Those of the current policy are kept, for walks, baselines and shares begin there.
+    """
+    if len(choices) == 1 and np.array_equal(choices[0], problem.start):
+        return problem.from_start[None]
     return np.asarray(np.linalg.inv(np.eye(problem.n_states) - problem.dense[choices]), dtype=np.float64)
 
 
@@ -205,7 +210,7 @@ class PolicyWalk:
 
     def refresh(self) -> None:
         """Factorise afresh."""
-        self.inverse = np.ascontiguousarray(fundamental(self.problem, self.choice[None])[0])
+        self.inverse = np.array(fundamental(self.problem, self.choice[None])[0], order="C")
         self.values = np.ascontiguousarray(self.inverse @ self.weights[self.choice])
         self.arrays = (self.inverse, self.values, self.weights)
         self.stale = 0

@@ -42,7 +42,7 @@ CUTS = 63  # cells of a many-valued feature; features of few values are cut ever
 STOPPED = "stopped by the time limit"
 
 
-def improve_with_rules(surrogate: Surrogate, options: ImproveOptions) -> Frontier:
+def improve_with_rules(surrogate: Surrogate, options: ImproveOptions, clock: Clock | None = None) -> Frontier:
     r"""Maximise the exact return over lists of at most K rules (box of conditions, move), first match wins.
 
     .. math:: \max_{(b_1, m_1), \dots, (b_K, m_K)} J(\pi), \qquad
@@ -50,7 +50,7 @@ def improve_with_rules(surrogate: Surrogate, options: ImproveOptions) -> Frontie
 
     The table's states have features; the frontier has a plan for every number of rules up to K that gains.
     """
-    world, clock = surrogate.table, Clock(options.time_limit)
+    world, clock = surrogate.table, clock or Clock(options.time_limit)
     table, most = policy_table(world, surrogate.base), int(options.max_rules or 0)
     limits = guard_limits(world, table, options.keep)
     problem = _problem(surrogate, table, limits, options)
