@@ -345,7 +345,9 @@ def test_a_plan_away_from_a_loop_of_100_000_steps_and_back_loses_no_digits():
 
 def test_past_the_time_limit_nothing_more_is_told_of_the_plans_and_a_sentence_says_so(monkeypatch):
     whole = improve(chain.world(), chain.current(), unit="total")
-    assert whole.ledger is not None and whole.baselines and not whole.warnings
+    assert whole.ledger is not None
+    assert whole.baselines
+    assert not whole.warnings
     monkeypatch.setattr("polidiff.frontier.improve.AT_ONCE", 0.0)
     for late in ("between", "Adoption", "all_baselines"):
         monkeypatch.setattr(f"polidiff.frontier.table.{late}", lambda *_: pytest.fail("it is past the time limit"))
@@ -354,8 +356,11 @@ def test_past_the_time_limit_nothing_more_is_told_of_the_plans_and_a_sentence_sa
         "the time limit of 1e-06 s leaves out what single changes are worth, what plans return that are followed in "
         "part and what earlier methods find"
     )
-    assert cut.ledger is None and cut.baselines == () and not any(plan.adoption for plan in cut)
+    assert cut.ledger is None
+    assert cut.baselines == ()
+    assert not any(plan.adoption for plan in cut)
     for plan in cut:
         again = exact_evaluator(chain.world(), plan.policy).totals(chain.world().rewards)
         assert plan.expected_return == pytest.approx(float(again))
-    assert str(cut) and cut.best.expected_return <= whole.best.expected_return + 1e-9
+    assert str(cut)
+    assert cut.best.expected_return <= whole.best.expected_return + 1e-9

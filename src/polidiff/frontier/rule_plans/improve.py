@@ -13,6 +13,7 @@ import numpy as np
 
 from polidiff.errors import InfeasibleError, UnboundedReturnError
 from polidiff.evaluation.exact import ExactEvaluator, best_policy, policy_table
+from polidiff.frontier.hull import OutOfTimeError, check_time
 from polidiff.frontier.rule_plans.certificate import Bound, certify
 from polidiff.frontier.rule_plans.lists import Problem, Scored, Support
 from polidiff.frontier.rule_plans.model import choice_model
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 CUTS = 63  # cells of a many-valued feature; features of few values are cut everywhere
 STOPPED = "stopped by the time limit"
+EARLIER = "the time limit leaves out what earlier methods find"
+COPYING = 0.5  # of the time, in which lists that imitate the optimum are learned
 
 
 def improve_with_rules(surrogate: Surrogate, options: ImproveOptions, clock: Clock | None = None) -> Frontier:
@@ -56,13 +59,16 @@ def improve_with_rules(surrogate: Surrogate, options: ImproveOptions, clock: Clo
     problem = _problem(surrogate, table, limits, options)
     marks = landmarks(problem)
     report("rules", 0.0, f"ceiling of these moves: {marks.ceiling:.6g}")
-    copies = imitations(problem, marks, most, options.seed) if most else {}
+    copying = clock.share(COPYING)
+    copies = imitations(problem, marks, most, options.seed, copying) if most else {}
     best = _searched(problem, marks, copies, most, clock)
     proofs = certify(problem, marks, best, gap=options.gap, nodes=surrogate.node_limit, clock=clock)
     if not any(np.isfinite(proof.best.expected_return) for proof in proofs):
         raise InfeasibleError(_not_kept(world, limits, most))
-    frame, warnings = _frame(surrogate, problem, marks, options)
-    stopped = (STOPPED,) if clock.stopped else ()
+    frame, warnings = _frame(surrogate, problem, marks, options, clock)
+    clock.stopped |= copying.stopped
+    late = (EARLIER,) if copying.stopped or clock.over() else ()
+    stopped = (STOPPED, *late) if clock.stopped else ()
     plans = _plans(frame, marks, proofs)
     if plans[0].rules:  # the current policy breaks a limit
         now = make_plan(frame, marks.current, marks.current.expected_return)
@@ -72,7 +78,7 @@ def improve_with_rules(surrogate: Surrogate, options: ImproveOptions, clock: Clo
     return Frontier(
         plans=plans,
         hull=(),
-        baselines=baselines(problem, marks, copies, most),
+        baselines=() if late else baselines(problem, marks, copies, most),
         ledger=None,
         gap=max(plan.gap for plan in plans),
         unit="rules",
@@ -149,11 +155,14 @@ def _plans(frame: Frame, marks: Landmarks, proofs: Sequence[Bound]) -> tuple[Pla
 
 
 def _frame(
-    surrogate: Surrogate, problem: Problem, marks: Landmarks, options: ImproveOptions
+    surrogate: Surrogate, problem: Problem, marks: Landmarks, options: ImproveOptions, clock: Clock
 ) -> tuple[Frame, tuple[str, ...]]:
     world, optimum, warnings = surrogate.table, marks.ceiling, tuple[str, ...]()
     try:
+        check_time(clock)
         optimum = best_policy(world).expected_return
+    except OutOfTimeError:
+        warnings = ("share is of the best use of these moves: the time limit leaves out the best over all actions",)
     except UnboundedReturnError as error:
         warnings = (f"share is of the best use of these moves, because over all actions {error}",)
     frame = Frame(

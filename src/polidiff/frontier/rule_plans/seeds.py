@@ -14,6 +14,7 @@ import numpy as np
 from polidiff.frontier.rule_plans.lists import ListedRule, Problem
 from polidiff.frontier.rule_plans.model import point_at, value_of
 from polidiff.frontier.rule_plans.search import Landmarks
+from polidiff.progress import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.plan import Baseline
 from polidiff.rules.cell_grid import Box, RuleList
@@ -43,8 +44,10 @@ def target_of(problem: Problem, marks: Landmarks) -> Target:
     return Target(problem.finder.codes.astype(np.float64), move, (star.visits, marks.weight, worth))
 
 
-def imitations(problem: Problem, marks: Landmarks, max_rules: int, seed: int) -> dict[str, list[RuleList]]:
-    """Rule lists of at most `max_rules` rules by imitation of the optimum."""
+def imitations(
+    problem: Problem, marks: Landmarks, max_rules: int, seed: int, clock: Clock
+) -> dict[str, list[RuleList]]:
+    """Rule lists of at most `max_rules` rules by imitation of the optimum, as many as there is time for."""
     target = target_of(problem, marks)
     if (target.move == problem.keep).all():
         return {REGIONS: [], TREES: []}
@@ -52,9 +55,15 @@ def imitations(problem: Problem, marks: Landmarks, max_rules: int, seed: int) ->
         rules
         for weight in target.weights
         for leaves in LEAVES[: 4 + max_rules]
+        if not clock.over()
         for rules in _shortened(problem, _tree(problem, target, weight, leaves, seed), max_rules)
     ]
-    regions = [rules for weight in target.weights[1:] for rules in _regions(problem, target, weight, max_rules, seed)]
+    regions = [
+        rules
+        for weight in target.weights[1:]
+        if not clock.over()
+        for rules in _regions(problem, target, weight, max_rules, seed, clock)
+    ]
     return {REGIONS: regions, TREES: trees}
 
 
@@ -124,15 +133,19 @@ def _shortened(problem: Problem, rules: RuleList, max_rules: int) -> Iterator[Ru
         yield tuple(chosen)
 
 
-def _regions(problem: Problem, target: Target, weight: FloatArray, max_rules: int, seed: int) -> Iterator[RuleList]:
+def _regions(
+    problem: Problem, target: Target, weight: FloatArray, max_rules: int, seed: int, clock: Clock
+) -> Iterator[RuleList]:
     from polidiff.rules import RuleClassifier
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class without rules is one move fewer here
         model = RuleClassifier(
-            default_class=problem.keep, max_rules=2 * max_rules, max_bins=32, proof_budget=0, random_state=seed % 2**32
-        )
+            default_class=problem.keep, max_rules=2 * max_rules, max_bins=32, proof_budget=0,
+            time_limit=clock.limit(), random_state=seed % 2**32,
+        )  # fmt: skip
         model.fit(target.codes, target.move, sample_weight=weight)
+        clock.over()  # remembers a fit that was cut
         nested = model.rule_path(target.codes, target.move, weight, max_rules=max_rules)
     for listed in nested[1:]:
         boxes = [(int(move), problem.cells.box(rule)) for rule, move in listed.rules]
