@@ -50,6 +50,13 @@ def test_noise_is_not_told_as_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
             assert frontier.warnings[0].startswith("The current policy stays")
 
 
+def test_where_everything_is_frozen_that_is_said() -> None:
+    world = Simulator(Walk(length=3, luck=0.0, worth=1.0), feature_names=["x", "time"], horizon=3)
+    frontier = improve(world, never, max_rules=1, freeze="x >= -1")
+    assert len(frontier) == 1
+    assert "Every state that was met is frozen: nothing may change." in frontier.warnings
+
+
 @pytest.mark.parametrize("length", [1, 6, 400])
 def test_a_plan_is_found_in_short_and_in_long_episodes(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulator_cells, "MODEL_STEPS", 1_000_000)

@@ -128,15 +128,13 @@ class PlayedGrid(PlayedCells):
             easy = self._easy(plans[0], bound=max(plan.bound for plan in plans))
             self.pool.setdefault(easy.plan.patch, easy)
         played = self.counts.moves.sum(axis=2)
-        learned = (played[played.any(axis=1), :-1] >= self.games.least).mean()
+        learned = (played[:, :-1] >= self.games.least).sum() / max(1, played.any(axis=1).sum() * (played.shape[1] - 1))
         if self.round + 1 == ROUNDS or clock.over() or not learned:
             return None
         best = max(self.pool.values(), key=lambda played: played.mean)
         seed = (self.options.seed, Stream.CELL_GAMES, self.round + 1)
-        near = choices_of(self.games, best.plan.rules)
-        rates = RATES if learned > FEW_LEARNED else BOLD
-        more = count_near(self.games, near, length=best.length, seed=seed, rates=rates)
-        counts = self.counts + more
+        near, rates = choices_of(self.games, best.plan.rules), RATES if learned > FEW_LEARNED else BOLD
+        counts = self.counts + count_near(self.games, near, length=best.length, seed=seed, rates=rates)
         return replace(self, table=cell_table(self.games, counts), counts=counts, round=self.round + 1)
 
     @property
@@ -204,13 +202,14 @@ class PlayedGrid(PlayedCells):
         lost = [action.name for action, count in zip(self.world.actions, met, strict=True) if not count]
         which = "No action" if len(lost) == len(met) else f"Not {', '.join(lost[:7])}: no such action"
         rare = f"{which} was played at least {self.games.least} times in any cell; rules cannot prescribe it."
+        frozen = "Every state that was met is frozen: nothing may change."
         return (
             *self._undecided(plans),
             *self._fewer_rules(plans),
             *self.hurried(),
             f"Plans were searched in a table over {self.games.cells.size} cells that was learned by playing: better "
             "ones may exist. Returns and gains are of episodes that neither made the table nor chose a plan.",
-            *((rare,) if lost else ()),
+            *((rare if self.counts.moves.any() else frozen,) if lost else ()),
         )
 
     def _fewer_rules(self, plans: Sequence[Plan]) -> tuple[str, ...]:
