@@ -22,6 +22,7 @@ from polidiff.errors import (
 )
 from polidiff.evaluation.exact import exact_evaluator
 from polidiff.frontier import prepare
+from polidiff.frontier.hull import OutOfTimeError
 from polidiff.frontier.problem import contracted
 from polidiff.records.codec import dumps, from_dict
 from polidiff.records.numbers import number
@@ -364,3 +365,20 @@ def test_past_the_time_limit_nothing_more_is_told_of_the_plans_and_a_sentence_sa
         assert plan.expected_return == pytest.approx(float(again))
     assert str(cut)
     assert cut.best.expected_return <= whole.best.expected_return + 1e-9
+
+
+@pytest.mark.parametrize("limits", [{"keep": "return>=current"}, {"max_states": 2}])
+def test_past_the_time_limit_bounds_hold_within_limits_too_and_half_a_hull_is_not_shown(monkeypatch, limits):
+    whole = improve(chain.world(), chain.current(), unit="total", **limits)
+
+    def too_late(*_):
+        raise OutOfTimeError
+
+    monkeypatch.setattr("polidiff.frontier.improve.AT_ONCE", 0.0)
+    monkeypatch.setattr("polidiff.frontier.large.parametric_hull", too_late)
+    cut = improve(chain.world(), chain.current(), unit="total", time_limit=1e-6, **limits)
+    assert cut.warnings[-2].startswith("the time limit of 1e-06 s was met")
+    assert whole.hull
+    assert not cut.hull
+    for plan in cut:
+        assert plan.expected_return <= whole.at(plan.changes).expected_return + 1e-9 <= plan.bound + 2e-9

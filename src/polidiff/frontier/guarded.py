@@ -19,7 +19,8 @@ from scipy import sparse
 
 from polidiff.errors import InfeasibleError
 from polidiff.frontier.branch import Node, Proof, Search, branch_and_bound
-from polidiff.frontier.hull import Hull, parametric_hull
+from polidiff.frontier.hull import Hull
+from polidiff.frontier.large import hull_in_time
 from polidiff.frontier.local_search import local_search
 from polidiff.frontier.problem import GUARD_TOLERANCE, FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, certified, span_of, with_fewest_states
@@ -47,9 +48,9 @@ def solve_guarded(
 
     `given` is the problem in the units of the user, for what an error says.
     """
-    hull = parametric_hull(problem)
-    archive = local_search(problem, _first_plans(problem, hull), clock, most=effort.expansions // 100)
-    search = RelaxationSearch(problem, archive, budget)
+    hull = hull_in_time(problem, clock)
+    archive = local_search(problem, _first_plans(problem, hull, clock), clock, most=effort.expansions // 100)
+    search = RelaxationSearch(problem, archive, budget, clock)
     root = Node(
         choice=problem.ending_choice(problem.base),
         active=np.ones(problem.n_pairs, dtype=np.bool_),
@@ -61,16 +62,18 @@ def solve_guarded(
     most = max(200, PROGRAMS // problem.n_pairs) if effort.nodes is None else effort.nodes
     span = span_of(hull)
     proof = branch_and_bound(search, [root], clock, most=most, slack=effort.gap * span, span=span)
-    solved = certified(hull, with_fewest_states(problem, proof, budget), budget, ends=False)
+    solved = certified(hull, with_fewest_states(problem, proof, clock, budget), budget, ends=False)
     if not len(solved.changes):
-        raise InfeasibleError(_refusal(problem, texts, budget, given or problem, proof))
+        raise InfeasibleError(_refusal(problem, texts, budget, given or problem, proof, clock))
     return replace(solved, method="hull, local search, relaxation over mixed policies")
 
 
-def _first_plans(problem: FrontierProblem, hull: Hull) -> Archive:
-    """Plans among the hull and its neighbours that keep the guards."""
+def _first_plans(problem: FrontierProblem, hull: Hull, clock: Clock) -> Archive:
+    """Plans among the hull and its neighbours that keep the guards; around the first vertex whatever the time."""
     archive = empty_archive(hull.changes, hull.returns, hull.choices)
-    for choice in hull.choices:
+    for number, choice in enumerate(hull.choices):
+        if number and clock.over():
+            break
         around = neighbours(problem, choice[None])
         own, pairs = around.own_valid, np.flatnonzero(around.valid[0])
         archive = archive.with_points(around.own_changes[own], around.own_returns[own], choice[None][own])
@@ -95,21 +98,21 @@ class Relaxation:
         limits = problem.limits + GUARD_TOLERANCE * (1.0 + np.abs(problem.limits))
         self.program.add_rows(guards, row_high=limits)
 
-    def solve(self, active: BoolArray, changes: float) -> Solution:
-        """The best mixed policy; its last value is the number of changes allowed."""
+    def solve(self, active: BoolArray, changes: float, clock: Clock) -> Solution:
+        """The best mixed policy, if there is time; its last value is the number of changes allowed."""
         moved = np.flatnonzero(active != self.active)
         self.active = active
         most = np.append(np.where(active[moved], np.inf, 0.0), changes)
         self.program.set_bounds(np.append(moved, self.problem.n_pairs), low=0.0, high=most)
-        return self.program.solve()
+        return self.program.solve(clock.limit())
 
 
 class RelaxationSearch(Search):
     """Bounds and splits nodes by the relaxation."""
 
-    def __init__(self, problem: FrontierProblem, archive: Archive, budget: float | None) -> None:
+    def __init__(self, problem: FrontierProblem, archive: Archive, budget: float | None, clock: Clock) -> None:
         super().__init__(problem, archive, budget, ends=False)
-        self.relaxation = Relaxation(problem)
+        self.clock, self.relaxation = clock, Relaxation(problem)
 
     def children(self, node: Node) -> list[Node]:
         """Halves of a node with several steps below its line, else one node for every pair of a state."""
@@ -118,7 +121,7 @@ class RelaxationSearch(Search):
         within = node.high - (2.0 * self.tolerance.changes if self.budget is None else 0.0)
         if within < 0 or not problem.ends(choice):
             return []
-        answer = self.relaxation.solve(node.active, within)
+        answer = self.relaxation.solve(node.active, within, self.clock)
         if answer.status == "infeasible":
             return []
         if answer.values is None or answer.duals is None or answer.objective is None:
@@ -182,13 +185,18 @@ def _most_taken(problem: FrontierProblem, visits: FloatArray) -> IntArray:
 
 
 def _refusal(
-    problem: FrontierProblem, texts: tuple[str, ...], budget: float | None, given: FrontierProblem, proof: Proof
+    problem: FrontierProblem,
+    texts: tuple[str, ...],
+    budget: float | None,
+    given: FrontierProblem,
+    proof: Proof,
+    clock: Clock,
 ) -> str:
     """Why there is no plan: a guard that nobody keeps, the budget, or all of them together."""
     relaxation, every = Relaxation(problem), np.ones(problem.n_pairs, dtype=np.bool_)
-    if relaxation.solve(every, np.inf).status == "infeasible":
+    if relaxation.solve(every, np.inf, clock).status == "infeasible":
         return _binding(given, texts)
-    if budget is not None and relaxation.solve(every, budget).status == "infeasible":
+    if budget is not None and relaxation.solve(every, budget, clock).status == "infeasible":
         return f"{_joint_message(texts)} within {budget:g} expected changes"
     unfinished = " (none was found before the limit; the search was not finished)" if proof.open else ""
     return _joint_message(texts) + unfinished

@@ -32,6 +32,7 @@ class Hull:
     returns: FloatArray  # (h,) increasing
     choices: IntArray  # (h, S)
     pivots: int
+    whole: bool = True  # else vertices between these may be missing
 
     @property
     def prices(self) -> FloatArray:
@@ -40,6 +41,8 @@ class Hull:
 
     def bound(self, changes: FloatArray) -> FloatArray:
         """No policy, mixed or not, with at most that many changes returns more."""
+        if not self.whole:
+            return np.full(np.shape(changes), self.returns[-1])
         return np.asarray(np.interp(changes, self.changes, self.returns))
 
 

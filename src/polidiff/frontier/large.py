@@ -26,9 +26,9 @@ from operator import attrgetter
 
 import numpy as np
 
-from polidiff.frontier.hull import Hull
+from polidiff.frontier.hull import Hull, OutOfTimeError, parametric_hull
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.solve import PROVEN, Effort, Solved
+from polidiff.frontier.solve import HULL, PROVEN, Effort, Solved
 from polidiff.frontier.sparse_solver import SparseSolver, Vertex
 from polidiff.progress import Clock, report, track
 from polidiff.records.arrays import BoolArray, IntArray
@@ -71,6 +71,20 @@ def solve_large(problem: FrontierProblem, effort: Effort, clock: Clock, budget: 
             heapq.heappush(steps, _Step(middle.returns - step.right.returns, middle, step.right))
     vertices = [first, last, *(step.left for step in [*steps, *edges] if step.left is not first)]
     return _result(solver, vertices, _inside(solver, edges, wanted, clock, budget), effort, budget)
+
+
+def hull_in_time(problem: FrontierProblem, clock: Clock) -> Hull:
+    """The hull, or its two ends where half of the time left does not do."""
+    try:
+        return parametric_hull(problem, clock.share(HULL))
+    except OutOfTimeError:
+        solver = SparseSolver(problem)
+        first = solver.cheapest()
+        last = solver.best(0.0, first)
+        ends = [first, last] if last.changes > first.changes + 1e-12 else [first]
+        changes, returns = np.array([(end.changes, end.returns) for end in ends]).T
+        choices = np.array([solver.choice(end) for end in ends], dtype=np.int64)
+        return Hull(changes, returns, choices, solver.rounds, whole=False)
 
 
 def _inside(

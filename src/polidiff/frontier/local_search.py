@@ -57,10 +57,10 @@ def _promising(
     return changes[better], returns[better], choices
 
 
-def fewest_states(problem: FrontierProblem, archive: Archive) -> Archive:
+def fewest_states(problem: FrontierProblem, archive: Archive, clock: Clock) -> Archive:
     """The archive with every plan replaced while a neighbour ties with it and changes fewer states.
 
-    A change that does nothing, or that is free and gains nothing, is taken back this way.
+    A change that does nothing, or that is free and gains nothing, is taken back this way, as far as there is time.
     """
     if not 0 < len(archive) * problem.n_states**3 <= WORK:
         return archive
@@ -68,6 +68,8 @@ def fewest_states(problem: FrontierProblem, archive: Archive) -> Archive:
     rows = np.flatnonzero(problem.ending(choices).all(axis=1))
     size = max(1, BATCH_NUMBERS // max(1, problem.n_states**2 + 4 * problem.n_pairs))
     for batch in np.split(rows, range(size, len(rows), size)):
+        if clock.left() <= 0:
+            break
         tied = _tied(problem, archive, batch, choices[batch].astype(np.int64))
         for row in batch[tied.any(axis=1)]:
             choices[row] = _fewer(problem, archive, row, choices[row].astype(np.int64))

@@ -81,7 +81,7 @@ def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budge
     hull = parametric_hull(problem, clock.share(HULL))
     archive = _along_edges(problem, hull, effort, clock.share(0.5))
     proof = _prove(problem, hull, archive, effort, clock, None)
-    return certified(hull, proof if clock.left() <= 0 else with_fewest_states(problem, proof), None)
+    return certified(hull, with_fewest_states(problem, proof, clock), None)
 
 
 def _along_edges(problem: FrontierProblem, hull: Hull, effort: Effort, clock: Clock) -> Archive:
@@ -100,10 +100,10 @@ def _along_edges(problem: FrontierProblem, hull: Hull, effort: Effort, clock: Cl
     return archive
 
 
-def with_fewest_states(problem: FrontierProblem, proof: Proof, budget: float | None = None) -> Proof:
+def with_fewest_states(problem: FrontierProblem, proof: Proof, clock: Clock, budget: float | None = None) -> Proof:
     """A proof whose plans, within a budget the last, change as few states as plans that equal them."""
     archive = proof.archive if budget is None else proof.archive.within(budget)
-    return replace(proof, archive=fewest_states(problem, archive))
+    return replace(proof, archive=fewest_states(problem, archive, clock))
 
 
 def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Effort, clock: Clock) -> list[Solved]:
@@ -120,7 +120,7 @@ def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Ef
         archive = local_search(problem, archive, clock, low=low, high=budget, most=expansions)
         proof = _prove(problem, hull, archive, effort, clock, budget)
         archive = proof.archive
-        answers.append(certified(hull, with_fewest_states(problem, proof, budget), budget))
+        answers.append(certified(hull, with_fewest_states(problem, proof, clock, budget), budget))
     return answers
 
 

@@ -23,7 +23,8 @@ import numpy as np
 
 from polidiff.errors import InfeasibleError
 from polidiff.frontier.guarded import best_reached
-from polidiff.frontier.hull import Hull, parametric_hull
+from polidiff.frontier.hull import Hull
+from polidiff.frontier.large import hull_in_time
 from polidiff.frontier.problem import EXIT, FrontierProblem, Widened, made_to_end, widen
 from polidiff.frontier.solve import Effort, Solved, span_of
 from polidiff.frontier.staircase import Steps, empty_archive
@@ -43,6 +44,8 @@ from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 BEAM = 24  # sets kept per size and price by the first, heuristic pass
 CLOSED = 3  # changes left at which a set is closed
 WORK = 300_000_000  # states squared of all nodes by default
+SEARCHING = 0.8  # of the time left that goes to the search; the rest bounds what it leaves open
+REACHING = 0.3  # of that, in which the most visits of every state are worked out
 PRICES = 3  # prices of the hull at which sets are bounded, beside 0
 
 
@@ -60,11 +63,14 @@ class StateSearch:
     """Depth-first search over sets of changed states, for every price at once."""
 
     def __init__(self, wide: Widened, hull: Hull, most: int, budget: float | None, clock: Clock, nodes: int) -> None:
-        self.problem, self.most, self.budget, self.clock, self.limit = wide.problem, most, budget, clock, nodes
+        self.problem, self.most, self.budget, self.limit = wide.problem, most, budget, nodes
+        self.clock, self.whole = clock.share(SEARCHING), clock
+        self.ceiling = float(hull.returns[-1])
         self.base = wide.number[np.maximum(wide.narrower.base, 0)]
         self.base = np.where(wide.narrower.base >= 0, self.base, self.problem.first[1:] - 1)
         self.loops = wide.problem is not wide.narrower
-        self.reach = None if self.loops else max_visits(self.problem)
+        reach = None if self.loops else max_visits(self.problem, self.clock.share(REACHING))
+        self.reach = reach if reach is not None and np.isfinite(reach).all() else None
         self.prices = _some_prices(hull, budget)
         self.archive = empty_archive(hull.changes, hull.returns, wide.number[hull.choices])
         self.nodes = 0
@@ -80,6 +86,7 @@ class StateSearch:
         while stack:
             if self.nodes >= self.limit or self.clock.over():
                 self.open_bound = max(self._most(node) for node in stack)
+                self.whole.stopped |= self.clock.stopped
                 return
             self.nodes += 1
             stack += self._children(stack.pop())
@@ -91,10 +98,10 @@ class StateSearch:
         """The best sets of each size by each price, grown one change at a time."""
         layer = [root]
         for _ in range(self.most):
-            if self.clock.over():
-                return
             grown: dict[bytes, tuple[FloatArray, _Set]] = {}
             for node in layer:
+                if node is not root and self.clock.over():
+                    return
                 choice = self._ended(node)
                 if choice is not None:
                     self._grow(node, choice, grown)
@@ -204,7 +211,9 @@ class StateSearch:
         return now, np.minimum(most, now + added), weights
 
     def _most(self, node: _Set) -> float:
-        """The most that a set of a node returns; −∞ if none of them ends."""
+        """The most that a set of a node returns; −∞ if none of them ends. Past the time, what any policy returns."""
+        if self.whole.left() <= 0:
+            return self.ceiling
         choice = self._ended(node)
         return -np.inf if choice is None else float(self._bounds(node, choice)[1][0])
 
@@ -281,7 +290,7 @@ def solve_states(
 
     The plan with the most return is proven first, which is far easier than the whole frontier.
     """
-    hull = parametric_hull(problem)
+    hull = hull_in_time(problem, clock)
     wide = widen(problem, hull)
     limit = effort.most(problem.n_states, WORK)
     far = float(hull.changes[-1]) * 1e3 + 1e6

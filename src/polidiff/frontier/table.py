@@ -24,7 +24,7 @@ from polidiff.errors import InvalidOptionError
 from polidiff.explanation.words import listing
 from polidiff.frontier.baselines import all_baselines
 from polidiff.frontier.guarded import solve_guarded
-from polidiff.frontier.hull import Hull, OutOfTimeError, check_time
+from polidiff.frontier.hull import OutOfTimeError, check_time
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.ledger import Adoption, Curve, Naming, between, make_ledger
 from polidiff.frontier.problem import FrontierProblem, contracted
@@ -74,7 +74,7 @@ class Scaled:
             returns=self.offset + self.unit * solved.returns,
             bounds=self.offset + self.unit * solved.bounds,
             span=self.unit * solved.span,
-            hull=Hull(hull.changes, self.offset + self.unit * hull.returns, hull.choices, hull.pivots),
+            hull=replace(hull, returns=self.offset + self.unit * hull.returns),
         )
 
 
@@ -225,7 +225,7 @@ def _frontier(
     options: ImproveOptions,
 ) -> Frontier:
     """The plans with what is told about them."""
-    corners = zip(solved.hull.changes, solved.hull.returns, strict=True)
+    corners = () if not solved.hull.whole else zip(solved.hull.changes, solved.hull.returns, strict=True)
     return Frontier(
         plans=tuple(_plan(setting, solved, again, i, told.curves) for i in range(len(solved.changes))),
         hull=tuple(HullPoint(float(c) * setting.scale, float(v)) for c, v in corners),

@@ -26,6 +26,7 @@ from scipy import sparse
 
 from polidiff.errors import UnboundedReturnError
 from polidiff.frontier.problem import EXIT, EXITS, FrontierProblem
+from polidiff.progress import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import closed_loop
 
@@ -175,10 +176,16 @@ def optimal_values(
     return values
 
 
-def max_visits(problem: FrontierProblem) -> FloatArray:
-    """(S,) the most expected visits of each state under any policy, where every policy ends: one optimum per state."""
+def max_visits(problem: FrontierProblem, clock: Clock | None = None) -> FloatArray:
+    """(S,) the most expected visits of each state under any policy, where every policy ends: one optimum per state.
+
+    Infinite where time is up.
+    """
     most, size = np.zeros(problem.n_states), max(1, 4_000_000 // problem.n_states**2)
     for targets in np.split(np.arange(problem.n_states), range(size, problem.n_states, size)):
+        if clock is not None and clock.over():
+            most[targets[0] :] = np.inf
+            break
         visited = (problem.state[None, :] == targets[:, None]).astype(np.float64)
         start = np.repeat(problem.first[:-1][None], len(targets), axis=0)
         most[targets] = optimal_values(problem, visited, start) @ problem.initial

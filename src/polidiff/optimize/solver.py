@@ -102,10 +102,15 @@ class GrowingProgram:
         index = np.asarray(columns, dtype=np.int32)
         self._highs.changeColsBounds(len(index), index, _full(low, len(index)), _full(high, len(index)))
 
-    def solve(self) -> Solution:
-        """The optimum as the program stands."""
+    def solve(self, seconds: float | None = None) -> Solution:
+        """The optimum as the program stands; unsolved where that takes longer."""
+        if seconds is not None:  # the solver counts the seconds of all its solves
+            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + seconds)
         self._highs.run()
-        if _STATUS.get(self._highs.getModelStatus()) is None:  # the basis it starts from may be at fault
+        status = self._highs.getModelStatus()
+        if (
+            _STATUS.get(status) is None and status != highspy.HighsModelStatus.kTimeLimit
+        ):  # the basis it starts from may be at fault
             self._highs.clearSolver()
             self._highs.run()
         return _linear_solution(self._highs)
