@@ -321,9 +321,12 @@ def test_a_loop_that_pays_for_ever_is_an_error_with_a_way_out():
         planned_with_rules(world, [0, 0], max_rules=1)
 
 
-def test_a_time_limit_is_told():
-    world = random_grid(1, side=6)
-    frontier = planned_with_rules(world, some_policy(world, 1), max_rules=3, time_limit=1e-6)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_time_limit_is_told_and_what_no_list_was_found_for_is_open(seed):
+    world = random_grid(seed, side=6)
+    frontier = planned_with_rules(world, some_policy(world, seed), max_rules=3, time_limit=1e-6)
+    assert len(frontier) == {1: 2, 2: 1}[seed]
+    assert frontier.gap > 0.5
     assert frontier.warnings == (
         "share is of the best use of these moves: the time limit leaves out the best over all actions",
         "stopped by the time limit",

@@ -80,7 +80,7 @@ def improve_with_rules(surrogate: Surrogate, options: ImproveOptions, clock: Clo
         hull=(),
         baselines=() if late else baselines(problem, marks, copies, most),
         ledger=None,
-        gap=max(plan.gap for plan in plans),
+        gap=max(plan.gap for plan in plans) if not clock.stopped else _open(marks, proofs),
         unit="rules",
         outcomes=world.told_outcomes,
         current_return=marks.current.expected_return,
@@ -152,6 +152,12 @@ def _plans(frame: Frame, marks: Landmarks, proofs: Sequence[Bound]) -> tuple[Pla
         for before, proof in zip(returns, proofs, strict=False)
         if proof.best.expected_return > before + (marks.tolerance if proof is not proofs[0] else 0.0)
     )
+
+
+def _open(marks: Landmarks, proofs: Sequence[Bound]) -> float:
+    """The largest gap over all numbers of rules: a search that was stopped may have found no list of some."""
+    hidden = max(proof.value - proof.best.expected_return for proof in proofs)
+    return max(0.0, hidden) / marks.span if marks.span > marks.tolerance else 0.0
 
 
 def _frame(

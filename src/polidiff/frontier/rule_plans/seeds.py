@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -47,15 +48,15 @@ def target_of(problem: Problem, marks: Landmarks) -> Target:
 def imitations(
     problem: Problem, marks: Landmarks, max_rules: int, seed: int, clock: Clock
 ) -> dict[str, list[RuleList]]:
-    """Rule lists of at most `max_rules` rules by imitation of the optimum, as many as there is time for."""
+    """Rule lists of at most `max_rules` rules by imitation of the optimum, one tree and what else there is time for."""
     target = target_of(problem, marks)
     if (target.move == problem.keep).all():
         return {REGIONS: [], TREES: []}
+    tries = product(target.weights, LEAVES[: 4 + max_rules])
     trees = [
         rules
-        for weight in target.weights
-        for leaves in LEAVES[: 4 + max_rules]
-        if not clock.over()
+        for number, (weight, leaves) in enumerate(tries)
+        if not (number and clock.over())
         for rules in _shortened(problem, _tree(problem, target, weight, leaves, seed), max_rules)
     ]
     regions = [
