@@ -75,7 +75,8 @@ class EpisodeRows:
     def some(self, keep: BoolArray) -> Self:
         """The rows (n,) of some episodes, these renumbered."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        parts = {name: value[keep] for name, value in values.items() if isinstance(value, np.ndarray)}
+        kept = np.flatnonzero(keep)
+        parts = {name: value[kept] for name, value in values.items() if isinstance(value, np.ndarray)}
         parts["episode"] = np.cumsum(np.diff(parts["episode"], prepend=-1) > 0) - 1
         parts["follow"] = np.append(np.cumsum(keep) - 1, [CUT, END])[parts["follow"]]  # CUT and END count from the end
         return replace(self, **parts)  # type: ignore[type-var]
@@ -87,7 +88,9 @@ class EpisodeRows:
         running = lfilter([1.0], [1.0, -discount], self.gains[::-1], axis=0)[::-1]  # over all that comes in the log
         end = np.append(np.flatnonzero(self.first)[1:], len(running))[self.episode]
         later = np.vstack([running, np.zeros((1, running.shape[1]))])[end]
-        return np.asarray(running - discount ** (end - np.arange(len(end)))[:, None] * later)
+        ahead = end - np.arange(len(end))
+        powers = discount ** np.arange(ahead.max(initial=0) + 1)
+        return np.asarray(running - powers[ahead, None] * later)
 
 
 @dataclass(frozen=True, eq=False)

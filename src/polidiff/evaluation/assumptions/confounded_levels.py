@@ -13,7 +13,7 @@ For people and for stretches of the log, the rows are sums over episodes.
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from polidiff.evaluation.assumptions.history import REJECTED
 from polidiff.evaluation.assumptions.log_checks import stretches
@@ -48,7 +48,7 @@ def short_stretches(rows: EpisodeRows) -> IntArray:
 
 def levels_move_both(level: IntArray, taken: FloatArray, brought: FloatArray, rejected: float = REJECTED) -> bool:
     """Whether levels (n,) move actions (n, A) and outcomes (n, M), less what was expected of them, together."""
-    p_values = [2 * float(stats.norm.sf(abs(_covariance(level, r, u)))) for r in taken.T for u in brought.T]
+    p_values = [2 * float(special.ndtr(-abs(_covariance(level, r, u)))) for r in taken.T for u in brought.T]
     return min(p_values, default=1.0) * len(p_values) < rejected
 
 

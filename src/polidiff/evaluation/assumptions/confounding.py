@@ -54,6 +54,11 @@ class Draws:
     visits: FloatArray  # (S, A)
     discount: float = 1.0
 
+    @cached_property
+    def begin(self) -> IntArray:
+        """(pairs,) where the draws of each begin."""
+        return np.flatnonzero(np.diff(self.pair, prepend=-1))
+
     @property
     def shares(self) -> FloatArray:
         """(S, A) logged share of each action."""
@@ -92,9 +97,9 @@ class Moves:
         index, state, to = every if self.copies is None else self.copies
         pair, wide = state * self.n_actions + rows.actions[index], n_states + 2
         moves = self.pair[edges] * wide + self.edges.to[edges]
-        some = np.zeros(n_states * self.n_actions, dtype=np.bool_)
-        some[self.pair[edges]] = True
-        near = np.flatnonzero(some[pair])
+        some, ends = np.zeros(n_states * self.n_actions, dtype=np.bool_), np.zeros(wide, dtype=np.bool_)
+        some[self.pair[edges]] = ends[self.edges.to[edges]] = True
+        near = np.flatnonzero(some[pair] & ends[to])
         own = pair[near] * wide + to[near]
         place = np.minimum(np.searchsorted(moves, own), len(moves) - 1)
         met = moves[place] == own
@@ -148,8 +153,7 @@ class LowerBounds:
         self.used = self.table.ravel()[draws.pair] > 0  # (m,) draws of actions that the policy takes
         parts = {name: getattr(draws, name)[self.used] for name in ("pair", "to", "gain", "chance")}
         self.draws = draws = replace(draws, **{**parts, "gain": sign * parts["gain"]})
-        opens = np.append(True, np.diff(draws.pair) > 0)[: len(draws.pair)]
-        self.pairs, self._begin = draws.pair[opens], np.append(np.flatnonzero(opens), len(opens))
+        self.pairs, self._begin = draws.pair[draws.begin], np.append(draws.begin, len(draws.pair))
         self._state, self._order = self.pairs // draws.n_actions, np.arange(len(draws.pair))
         self._shares, self._worth = draws.shares.ravel()[self.pairs], np.empty(len(draws.pair))
         self.mass = self.table.ravel()[self.pairs]  # (pairs,) chance of each action that was tried
@@ -296,9 +300,8 @@ def lower_differences(compared: Comparison, gamma: float, kind: Kind = "every") 
 
 def _errors(draws: Draws, influence: FloatArray) -> FloatArray:
     """(q,) standard error of sums over pairs of the means of influences (q, m)."""
-    begin = np.flatnonzero(np.diff(draws.pair, prepend=-1))
-    visits, weighted = draws.visits.ravel()[draws.pair[begin]], draws.chance * influence
-    mean, square = (np.add.reduceat(part, begin, axis=1) for part in (weighted, weighted * influence))
+    visits, weighted = draws.visits.ravel()[draws.pair[draws.begin]], draws.chance * influence
+    mean, square = (np.add.reduceat(part, draws.begin, axis=1) for part in (weighted, weighted * influence))
     return np.asarray(np.sqrt((np.maximum(square - mean**2, 0.0) / visits).sum(axis=1)))
 
 

@@ -42,7 +42,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
@@ -65,6 +65,7 @@ UNEXPLAINED = 0.05  # decisions that depend on a deeper past than the state hold
 OFTEN = 10  # rows that a past must have to become a state of its own
 RARE = 5  # levels of a stratum with fewer rows are merged: they cannot speak, and cost power
 FEWEST = 5  # rows of a stratum that is looked at
+FAR_APART = 8  # times as many places as rows: keys are sorted there, else counted
 ROUNDING = 1e-12  # of the product of two sums of squares: nothing varies
 BINS = 3  # of a response with many values, within its stratum
 
@@ -92,17 +93,27 @@ class PooledTest:
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Rows in strata, with some responses, to be asked whether these depend on a factor."""
+    """Rows in strata, with some responses, to be asked whether these depend on a factor.
 
-    number: IntArray  # (n,) of each row's stratum
+    A stratum with few rows, or with one level of a response, shows nothing of it: its rows are not looked at.
+    """
+
     size: IntArray  # (strata,)
-    responses: tuple[Levels, ...]
+    looked: IntArray  # (m,) rows of strata that can show something
+    number: IntArray  # (m,) of the stratum of each
+    responses: tuple[tuple[Levels, BoolArray], ...]  # which of these (m,) can show something of it, its levels there
 
     @classmethod
     def of(cls, stratum: IntArray, *responses: IntArray) -> Strata:
         """Of whole numbers (n,) each."""
         number, _, size = _distinct(stratum - stratum.min(initial=0))
-        return cls(number, size, tuple(Levels.of(number, response) for response in responses))
+        large = np.flatnonzero((size >= FEWEST)[number])
+        number = number[large]
+        levels = [Levels.of(number, response[large]) for response in responses]
+        varied = [(np.bincount(one.stratum, minlength=len(size)) > 1)[number] for one in levels]
+        some = np.flatnonzero(np.any(varied, axis=0))
+        parts = ((replace(one, number=one.number[use]), use[some]) for one, use in zip(levels, varied, strict=True))
+        return cls(size, large[some], number[some], tuple(parts))
 
     def tests(self, factor: IntArray) -> list[PooledTest]:
         """Whether each response depends on a factor (n,), any whole numbers, within strata.
@@ -111,13 +122,13 @@ class Strata:
         >>> [test.p_value < 1e-9 for test in Strata.of(one, half, np.arange(100) % 2).tests(half)]
         [True, False]
         """
-        rows = Levels.of(self.number, factor)
-        return [_pooled(self.size, rows, columns) for columns in self.responses]
+        rows = Levels.of(self.number, factor[self.looked])
+        return [_pooled(self.size, rows, rows.number[use], columns) for columns, use in self.responses]
 
 
-def _pooled(size: IntArray, rows: Levels, columns: Levels) -> PooledTest:
-    """Over the tables of strata with so many rows (strata,)."""
-    _, cells, count = _distinct(rows.number * len(columns.count) + columns.number)
+def _pooled(size: IntArray, rows: Levels, number: IntArray, columns: Levels) -> PooledTest:
+    """Over the tables of strata with so many rows (strata,); `number` is the level of the rows that columns tell of."""
+    cells, count = _tally(number * len(columns.count) + columns.number)
     row, column = np.divmod(cells, len(columns.count))
     share = np.bincount(rows.stratum[row], count**2 / (rows.count[row] * columns.count[column]), len(size))
     (r, inverse), (c, inverse_columns) = rows.margins(len(size)), columns.margins(len(size))
@@ -171,12 +182,21 @@ class Levels:
 
 def _distinct(keys: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """(n,) number of each key among the distinct ones, these (k,), and their rows (k,); sorted only if far apart."""
-    if int(keys.max(initial=0)) > 8 * len(keys):
+    if int(keys.max(initial=0)) > FAR_APART * len(keys):
         names, number, count = np.unique(keys, return_inverse=True, return_counts=True)
         return number, names, count
     rows = np.bincount(keys)
     names = np.flatnonzero(rows)
-    return (np.cumsum(rows > 0) - 1)[keys], names, rows[names]
+    place = np.empty(len(rows), dtype=np.int64)
+    place[names] = np.arange(len(names))
+    return place[keys], names, rows[names]
+
+
+def _tally(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct keys (k,) and their rows (k,): without telling which are whose, sorting is quicker."""
+    ordered = np.sort(keys)
+    begin = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+    return ordered[begin], np.diff(np.append(begin, len(ordered)))
 
 
 def _moments(n: FloatArray, r: FloatArray, c: FloatArray, row: FloatArray, column: FloatArray) -> tuple[float, float]:
@@ -293,9 +313,12 @@ class Transitions:
 
     @cached_property
     def _first_times(self) -> tuple[BoolArray, Strata]:
-        first = np.zeros(len(self.pair), dtype=np.bool_)
-        first[np.unique(self.rows.episode * (int(self.pair.max()) + 1) + self.pair, return_index=True)[1]] = True
-        return self._some(first & (self.rows.follow >= -1))
+        episode, number = self.rows.episode, _distinct(self.pair)[0]
+        order = np.argsort(number.astype(np.min_scalar_type(len(number))), kind="stable")  # linear up to 65,535 pairs
+        again = (np.diff(number[order]) == 0) & (np.diff(episode[order]) == 0)
+        known = self.rows.follow >= -1
+        known[order[1:][again]] = False
+        return self._some(known)
 
     def _some(self, known: BoolArray) -> tuple[BoolArray, Strata]:
         return known, Strata.of(self.stratum[known], *(part[known] for part in self.responses))
@@ -339,7 +362,7 @@ def earlier_actions_p_value(transitions: Transitions) -> float:
     variance = (squares[0] / np.maximum(size - 1, 1)[:, None]).T @ squares[1]
     varied = variance > ROUNDING * np.outer(squares[0].sum(axis=0), squares[1].sum(axis=0))
     distance = np.abs(off[0].T @ off[1])[varied] / np.sqrt(variance[varied])
-    return min(1.0, 2 * len(distance) * float(stats.norm.sf(distance.max()))) if len(distance) else 1.0
+    return min(1.0, 2 * len(distance) * float(special.ndtr(-distance.max()))) if len(distance) else 1.0
 
 
 def off_means(values: FloatArray, stratum: IntArray) -> FloatArray:
