@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 
 import polidiff
@@ -81,7 +82,7 @@ def test_the_sentence_says_but_where_better_meets_worse(explanation):
         "From s0 or s1, in s1 do action 1 instead of action 0, then in s5 do action 1 instead of action 0. "
         "This leads to a longer trajectory (by 2) but more visits to desired states (by 2)."
     ) in text
-    assert "From s6 … s10, the two policies act the same." in text
+    assert "From s6 … s10, the two policies act the same wherever it matters." in text
 
 
 def test_quality_meets_the_bars(explanation):
@@ -199,3 +200,21 @@ def test_every_sentence_carries_how_true_it_is(explanation):
     changed = [sentence for sentence in explanation.sentences if sentence.path]
     assert all(sentence.path_fidelity == 1.0 and sentence.precision == 1.0 for sentence in changed)
     assert all(s.path_fidelity == 1.0 and s.precision is None for s in explanation.sentences if not s.path)
+
+
+@pytest.mark.parametrize("logged", [False, True])
+def test_states_in_which_nothing_follows_from_a_change_are_not_said_to_act_the_same(logged):
+    moves, pays = np.zeros((4, 2, 4)), np.array([[0.0, 1.0], [0.5, 0.5], [0.5, 0.5], [0.0, 0.0]])
+    moves[:, :, 3] = 1.0
+    world = polidiff.TabularMDP(moves, pays, np.array([0.4, 0.3, 0.3, 0.0]), absorbing=[3])
+    if logged:  # 300 episodes of each state and action, then one more decision, which pays nothing
+        state, act = np.repeat([[0, 0, 1, 1, 2, 2]], 300, axis=0).ravel(), np.tile([0, 1], 900)
+        first = {"case": np.arange(1800), "state": state, "act": act, "paid": pays[state, act], "end": state > 2}
+        last = {**first, "state": 0 * state + 3, "paid": 0 * pays[state, act], "end": state > -1}
+        table = pl.concat([pl.DataFrame(first), pl.DataFrame(last)]).sort("case", maintain_order=True)
+        world = polidiff.Log(table, state="state", action="act", reward="paid", episode="case", terminated="end",
+                             return_range=(0, 1))  # fmt: skip
+    told = explain(world, np.array([0, 0, 0, 0]), np.array([1, 0, 1, 0]))
+    assert "the two policies act the same wherever it matters." in str(told)  # in 2 they do not act the same
+    same = explain(world, np.array([0, 0, 0, 0]), np.array([1, 0, 0, 0]))
+    assert "the two policies act the same." in str(same)

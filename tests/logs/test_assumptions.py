@@ -115,6 +115,17 @@ def test_people_who_come_back_widen_the_interval():
     assert "counted as 32 stretches of the log" in verdict.rests_on
 
 
+def test_a_verdict_that_few_people_leave_unknown_says_how_many_they_are():
+    rng = np.random.default_rng(0)
+    act, person = rng.integers(0, 2, 400), np.arange(400) % 4
+    paid = np.where(person == 0, 1.2, 0.3) * act + rng.normal(0, 0.2, 400)
+    table = pl.DataFrame({"act": act, "person": person, "ward": "a", "paid": paid})
+    log = Log(table, state="ward", action="act", reward="paid", group="person", return_range=(-3, 3))
+    verdict = explain(log, "always:0", "always:1").verdicts[0]
+    assert verdict.direction == "unknown"
+    assert verdict.note == "counted as 4 people, 400 decisions are too few to tell"
+
+
 def test_a_log_that_names_people_counts_them():
     world = repeated_people()
     verdict, found = judged(world, grouped=True)
@@ -198,7 +209,7 @@ def test_one_result_says_one_thing_about_rare_events_and_counts_decisions_with_t
     assert (
         f"was taken {fewest} times, so the log may lack what follows it fewer than 3 in {fewest} times" in rare.detail
     )
-    assert "the verdict of one group" in rare.detail
+    assert rare.detail.endswith("what is found for some decisions turns")  # also where their group is not told
     lines = [v.rests_on for v in (*told.verdicts, *(v for sentence in told.sentences for v in sentence.verdicts))]
     assert not any("rare events" in line.partition("held: ")[2].partition(";")[0] for line in lines)
     assert any("rare events (doubtful)" in line for line in lines)

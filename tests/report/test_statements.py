@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polidiff import TabularMDP, check, explain, improve
-from polidiff.explanation.plan_text import change_texts, plan_verdicts
+from polidiff.explanation.plan_text import change_texts, knee_text, plan_verdicts
 from polidiff.explanation.region_places import outside, places_told
 from polidiff.explanation.text import sentence_text
 from polidiff.explanation.verdict_words import verdicts_text
@@ -134,6 +134,12 @@ def test_the_first_screen_of_plans_answers_for_the_plan_that_the_slider_shows():
     assert "Weigh plan 2: it is better on " in words
     assert "the first 2 of 3 changed decisions per episode add 12 to return, the rest 0.001." in words
     assert "Plan 2 of 3" in words
+
+
+def test_what_further_changes_pay_has_no_more_places_than_what_the_first_pay():
+    record = samples.frontier()
+    last = replace(record.plans[-1], expected_return=record.plans[2].expected_return + 0.08193)
+    assert knee_text(replace(record, plans=(*record.plans[:-1], last))).endswith("add 12 to return, the rest 0.08.")
 
 
 def test_nothing_empty_is_shown():

@@ -20,6 +20,7 @@ from polidiff.options import ExplainOptions
 from polidiff.policies import PolicyLike, TablePolicy
 from polidiff.policies.protocol import changed_decisions
 from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.records.explanation import IDLE
 from polidiff.worlds.tabular import TabularMDP
 
 IMMEDIATE = 1e-9
@@ -40,7 +41,11 @@ def find_divergence(
     matters = _matters(world, current, proposed, options, unsure)
     visits = [ExactEvaluator(world, table).visits() for table in (current, proposed, (current + proposed) / 2)]
     reached = (visits[2] > 0) & ~world.absorbing
-    differs = decided.differ(options.policy_tolerance) & matters & reached
+    apart = decided.differ(options.policy_tolerance) & reached
+    differs = apart & matters
+    facts: dict[str, str | int] = {"states compared": int(reached.sum()), "states in the table": world.n_states}
+    if unsure is not None and (apart & ~matters).any():
+        facts[IDLE] = "some"  # a share of what was recorded may be that of a few people
     keep = np.flatnonzero(reached)
     shares = [v[keep] / v[keep].sum() for v in visits]
     return labelled(
@@ -54,7 +59,7 @@ def find_divergence(
         judged=(shares[0] + shares[1]) / 2,
         episode=np.full(len(keep), -1),
         first=np.full(len(keep), np.nan),
-        facts={"states compared": len(keep), "states in the table": world.n_states},
+        facts=facts,
     )
 
 

@@ -12,7 +12,7 @@ from polidiff.explanation.text import people_text, unit_text
 from polidiff.explanation.verdict_words import verdicts_text
 from polidiff.explanation.words import (
     MOST_NAMED,
-    amount_text,
+    amounts_text,
     bare_bounds,
     edit_words,
     few,
@@ -417,10 +417,9 @@ def knee_text(frontier: Frontier) -> str:
         guarded = best.kept and not all(plan.kept for plan in frontier)
         return f"It is the surest to gain{' that is shown to keep the guards' if guarded else ''}."
     now = frontier.plans[0].expected_return
-    up_to, more = (
-        amount_text(Interval.exactly(abs(gain)), objective(frontier))
-        for gain in (knee.expected_return - now, best.expected_return - knee.expected_return)
-    )
+    gains = abs(knee.expected_return - now), abs(best.expected_return - knee.expected_return)
+    width = frontier.gain_of(best).width  # of gains that were judged: no digits that the data do not carry
+    up_to, more = amounts_text([Interval(g, g - width / 2, g + width / 2, 1.0) for g in gains], objective(frontier))
     cost, most = number(frontier.cost(knee)), number(frontier.cost(best))
     unit = unit_text(frontier.world, frontier.unit)
     unit = unit.replace("decisions", "decision") if most == "1" else unit

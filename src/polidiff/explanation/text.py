@@ -102,8 +102,15 @@ def mostly_told(explanation: Explanation) -> bool:
 
 def idle_text(explanation: Explanation) -> str:
     """Which share of the changed decisions no region holds, as they make no difference; nothing where it is small."""
-    idle = float(explanation.world.facts.get(IDLE, 0.0))
-    return f"{percent(idle)} of these make little or no difference at once" * (idle > RARELY)
+    idle = explanation.world.facts.get(IDLE)
+    if not isinstance(idle, float) or idle <= RARELY:
+        return ""
+    return f"{percent(idle)} of these make little or no difference at once"
+
+
+def same_text(explanation: Explanation) -> str:
+    """What two policies do where no change is told: some decisions may change, though nothing follows from that."""
+    return "the two policies act the same" + " wherever it matters" * (IDLE in explanation.world.facts)
 
 
 def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool = True) -> str:
@@ -122,7 +129,7 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
                 v.difference.exact and v.difference.estimate == 0 for v in sentence.verdicts
             )
             rare = "" if surely else ", but for rare changes, if any, that no rule tells"
-            return f"{start}, two policies act the same;" if paper else f"{start}, the two policies act the same{rare}."
+            return f"{start}, two policies act the same;" if paper else f"{start}, {same_text(explanation)}{rare}."
         meets_none = sentence.path_share < NEARLY_ALL or explanation.world.played
         if sentence.path_share > 0 and meets_none and not untold(explanation):
             none = f"{percent(sentence.path_share)} of {_those(sentence)} meet no change that a rule tells"

@@ -308,6 +308,17 @@ def amount_text(difference: Interval, outcome: Outcome | None = None) -> str:
     return with_unit(_with_bounds(shown), unit)
 
 
+def amounts_text(differences: Sequence[Interval], outcome: Outcome | None = None) -> list[str]:
+    """How large differences are that are read beside each other: estimates alone, all to the same decimal places.
+
+    >>> amounts_text([Interval.exactly(12.35), Interval.exactly(0.08193)])
+    ['12.35', '0.08']
+    """
+    shown = [_in_its_unit(_amount(difference), outcome, difference=True) for difference in differences]
+    texts = same_places([interval for interval, _ in shown])
+    return [with_unit(text, unit) for text, (_, unit) in zip(texts, shown, strict=True)]
+
+
 def spoken_amount(difference: Interval, outcome: Outcome | None = None) -> str:
     """How large a difference is, in a sentence that says its direction: no sign.
 

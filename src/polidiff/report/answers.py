@@ -18,7 +18,7 @@ from typing import Literal
 from polidiff.errors import InvalidInputError
 from polidiff.explanation.case import rules_miss
 from polidiff.explanation.region_places import outside
-from polidiff.explanation.text import unit_noun
+from polidiff.explanation.text import same_text, unit_noun
 from polidiff.explanation.words import (
     estimate_text,
     interval_text,
@@ -195,7 +195,7 @@ def what_if(explanation: Explanation, text: str) -> str:
         )
     if not met:
         unshown = withheld_text(explanation) or ("as far as the rules tell" if rules_miss(explanation) else "")
-        lines.append(f"• the two policies act the same{f', {unshown}' if unshown else ''}")
+        lines.append(f"• {same_text(explanation)}{f', {unshown}' if unshown else ''}")
     return "\n".join(lines)
 
 

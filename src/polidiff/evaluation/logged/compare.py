@@ -124,11 +124,13 @@ class StateJudge(Judge):
         freedom, alpha = len(values) - 1, 1 - self.question.level
         errors = jackknife(np.stack([values[:, 0], values[:, 1], values[:, 0] - values[:, 1]], axis=1))
         joint, alone = stats.t.ppf(1 - alpha / self.family / 2, freedom), stats.t.ppf(1 - alpha / 2, freedom)
-        reason = f"people come back: {freedom + 1} blocks of them are too few to tell"
 
         def wider(answer: Verdict, g: int, k: int) -> Verdict:
             new, old, both = (float(errors[part][g, k]) for part in range(3))
             parts = widened(answer.difference, joint * both), widened(answer.pointwise, alone * both)
+            noun, behind = self.log.check.noun, float(self.episodes[g])
+            many = counted(round(behind), noun) if np.isfinite(behind) else f"the log's {noun}s"
+            reason = f"counted as {self.units(g)} {self.assessment.counted_as}, {many} are too few to tell"
             answer = directed(answer, self.log.outcomes[k], *parts, reason)
             assert answer.proposed is not None
             assert answer.current is not None

@@ -400,7 +400,8 @@ class Judge:
         worst, _, check = min(checks, key=lambda entry: entry[0])
         whole = int(np.argmax(self.episodes))
         if all(status > worst for status, g, _ in checks if g == whole):
-            check = replace(check, detail=check.detail.replace("the verdict", "the verdict of one group"))
+            where = "some decisions" if self.one_step else "some starts"  # a group that may be too small to be told
+            check = replace(check, detail=check.detail.replace("the verdict", f"what is found for {where}"))
         return [check]
 
     def _line(self, verdict: Verdict, group: int, strength: Strength, checks: Sequence[Assumption]) -> Verdict:
