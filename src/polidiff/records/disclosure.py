@@ -32,7 +32,9 @@ from polidiff.records.rule import Rule, overlap_any, within
 
 AnyResult = TypeVar("AnyResult", bound=Explanation | Frontier)
 _COUNT = re.compile(r"^Rests on .*?(?=;|\. |\.?$)")
-_BEHIND = re.compile(r"\d[\d\u202f]*(?= (?:decision|episode)s? (?:are too few|of this group))")  # in why it is unknown
+_BEHIND = re.compile(  # in why it is unknown
+    r"(?:counted as \d[^,]*, )?\d[\d\u202f]*(?= (?:decision|episode)s? (?:are too few|of this group))"
+)
 
 
 def disclosed(whole: Explanation, left: Explanation, least: int, *, unknown: bool = False) -> Explanation:
