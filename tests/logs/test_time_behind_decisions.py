@@ -44,3 +44,15 @@ def test_where_the_time_as_a_feature_says_the_same_the_verdict_stands_with_a_dou
 def test_without_a_season_nothing_is_doubted():
     _, assumptions = compared(log_with(np.zeros(600), seed=5))
     assert assumptions["drift"].status == "held"
+
+
+def test_where_actions_were_drawn_nothing_stands_behind_them():
+    """Three offers a screen, drawn without repeats: neighbours never get the same one, by the draw alone."""
+    rng = np.random.default_rng(0)
+    offers = np.concatenate([rng.permutation(4)[:3] for _ in range(400)])
+    liked = np.repeat(rng.random(400) < 0.5, 3)
+    frame = pl.DataFrame({"offer": offers, "y": (liked & (rng.random(1200) < 0.7)).astype(float), "p": 0.25})
+    log = Log(frame, state=[], action="offer", reward="y", probability="p")
+    told = explain(log, "log", "always:1")
+    assert "when in the log" not in str(told)
+    assert np.isfinite(told.verdicts[0].difference.low)

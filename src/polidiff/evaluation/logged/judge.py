@@ -143,6 +143,8 @@ def _assess(log: Log) -> Assessment:
     if deeper and tested is not rows:
         deepened = replace(deepen(transitions_of(rows), log.n_states), p_values=deepened.p_values)
     found = Assessment((history_check(deepened), drift, *common), rows, deepened if deeper else None, units)
+    if found.randomised:
+        return _counting(found)
     often = np.argsort(-np.bincount(tested.actions), kind="stable")[:MOST_ACTIONS]
     taken = off_means((tested.actions[:, None] == often).astype(np.float64), tested.states)
     begins = np.flatnonzero(tested.first)

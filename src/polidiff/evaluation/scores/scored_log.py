@@ -165,7 +165,12 @@ class ScoredLog:
 
     @cached_property
     def together(self) -> str | None:
-        """Why people who come back, or else time, stand behind decisions and what comes of them, if so."""
+        """Why people who come back, or else time, stand behind decisions and what comes of them, if so.
+
+        Nothing does where actions were drawn.
+        """
+        if assess(self.log).randomised:
+            return None
         (rows, order), (taken, brought) = self._in_log, self._beyond
         begins = np.flatnonzero(rows.first)
         total, x = brought[order][begins], self.decisions.x[order][begins]
