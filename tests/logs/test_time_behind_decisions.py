@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from polidiff import Log, explain
+from polidiff.evaluation.assumptions.confounded_levels import levels_move_both
 
 EFFECT = 0.3
 
@@ -56,3 +57,13 @@ def test_where_actions_were_drawn_nothing_stands_behind_them():
     told = explain(log, "log", "always:1")
     assert "when in the log" not in str(told)
     assert np.isfinite(told.verdicts[0].difference.low)
+
+
+def test_rare_actions_and_outcomes_that_meet_by_chance_are_no_alarm():
+    rng, level = np.random.default_rng(2), np.arange(3000) // 5
+    alarms = 0
+    for _ in range(60):
+        taken = np.eye(20)[rng.integers(0, 20, 3000)] - 1 / 20
+        brought = (rng.random((3000, 1)) < 0.012) - 0.012
+        alarms += levels_move_both(level, taken, brought)
+    assert alarms == 0, "one in a thousand is expected"

@@ -53,11 +53,16 @@ def levels_move_both(level: IntArray, taken: FloatArray, brought: FloatArray, re
 
 
 def _covariance(level: IntArray, r: FloatArray, u: FloatArray) -> float:
-    """The covariance of rows of one level, in standard errors."""
+    """The covariance of rows of one level, in standard errors.
+
+    Where rare actions and rare outcomes did not happen to meet, the pairs at hand scatter less than all pairs would.
+    """
 
     def over_pairs(one: FloatArray, other: FloatArray) -> float:
         sums = np.bincount(level, one) * np.bincount(level, other)
         return float(sums.sum() - (one * other).sum())
 
-    spread = over_pairs(r**2, u**2) + over_pairs(r * u, r * u)
+    squares, everyone = (r**2, u**2), np.ones(len(level))
+    usual = over_pairs(everyone, everyone) * squares[0].mean() * squares[1].mean()
+    spread = max(over_pairs(*squares), usual) + over_pairs(r * u, r * u)
     return over_pairs(r, u) / np.sqrt(spread) if spread > 0 else 0.0
