@@ -49,5 +49,6 @@ def test_the_covariance_within_levels_is_that_of_all_pairs():
     level, r, u = rng.integers(0, 5, 30), rng.normal(size=30), rng.normal(size=30)
     pairs = [(i, j) for i in range(30) for j in range(30) if i != j and level[i] == level[j]]
     total = sum(r[i] * u[j] for i, j in pairs)
-    spread = sum(r[i] ** 2 * u[j] ** 2 + r[i] * u[i] * r[j] * u[j] for i, j in pairs)
+    squares = max(sum(r[i] ** 2 * u[j] ** 2 for i, j in pairs), len(pairs) * np.mean(r**2) * np.mean(u**2))
+    spread = squares + sum(r[i] * u[i] * r[j] * u[j] for i, j in pairs)
     assert _covariance(level, r, u) == pytest.approx(total / np.sqrt(spread))
