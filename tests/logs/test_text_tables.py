@@ -39,6 +39,16 @@ def test_a_text_table_is_read_however_it_is_written(tmp_path, name, separator, d
     assert same(Log(path, **NAMES, terminated="ende"), Log(frame, **NAMES, terminated="ende"))
 
 
+@pytest.mark.parametrize("title", ["", "Sales\n\n"])
+@pytest.mark.parametrize(
+    "text", ["id;x\n1;2,5\n2;3,5\n", "a;b;c\n1,5;2,5;3,5\n1,6;2,6;3,6\n", "id|note\n1|x,y\n2|z,w\n"]
+)
+def test_names_without_commas_are_no_title_above_decimal_commas(tmp_path, title, text):
+    (tmp_path / "a.csv").write_text(title + text)
+    found = find_dialect(str(tmp_path / "a.csv"))
+    assert (found.separator, found.above) == (text.strip("idabc")[0], title.count("\n"))
+
+
 def test_files_of_one_folder_may_be_written_differently(tmp_path):
     frame = stays()
     written(frame[:10], tmp_path / "1.csv", ",", ".", "utf-8")

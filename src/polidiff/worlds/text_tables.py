@@ -233,7 +233,7 @@ def find_dialect(file: str) -> Dialect:
     lines = [line for line in text.splitlines()[:LINES] if line.strip()]
     if len(text.splitlines()) > 1 and len(beginning) == SAMPLE and len(lines) < LINES:
         lines = lines[:-1]  # it may be cut
-    separator = max(",;\t|", key=lambda sign: _columns(lines, sign))
+    separator = min(",;\t|", key=lambda sign: _fitness(lines, sign))
     if _columns(lines, separator) <= 1:
         separator = " " if len(lines) > 1 and _columns(lines, " ") == len(lines[0].split(" ")) > 1 else ","
     title = _title(lines, separator)
@@ -269,6 +269,16 @@ def _columns(lines: Sequence[str], separator: str) -> float:
     except csv.Error:
         return 0.0
     return widths[0] * sum(width == widths[0] for width in widths) / len(widths) if widths else 0.0
+
+
+def _fitness(lines: Sequence[str], separator: str) -> tuple[bool, int, float]:
+    """The least is the best: it makes several columns, with few lines above, as decimal commas would leave out names.
+
+    >>> min(",;", key=lambda sign: _fitness(["id;x", "1;2,5", "2;3,5"], sign))
+    ';'
+    """
+    columns = _columns(lines, separator)
+    return columns <= 1, _title(lines, separator), -columns
 
 
 def _title(lines: Sequence[str], separator: str) -> int:
