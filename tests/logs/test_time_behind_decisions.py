@@ -6,6 +6,7 @@ import pytest
 
 from polidiff import Log, explain
 from polidiff.evaluation.assumptions.confounded_levels import levels_move_both
+from polidiff.evaluation.logged.judge import assess
 
 EFFECT = 0.3
 
@@ -67,3 +68,18 @@ def test_rare_actions_and_outcomes_that_meet_by_chance_are_no_alarm():
         brought = (rng.random((3000, 1)) < 0.012) - 0.012
         alarms += levels_move_both(level, taken, brought)
     assert alarms == 0, "one in a thousand is expected"
+
+
+@pytest.mark.parametrize(("hidden", "alarms"), [(0.0, False), (1.5, True)])
+def test_an_action_drawn_once_for_each_person_is_no_alarm_but_one_that_goes_with_who_it_was_is(hidden, alarms):
+    told = []
+    for seed in range(8):
+        rng, who = np.random.default_rng(seed), np.repeat(np.arange(300), 4)
+        well, draw = rng.normal(size=300)[who], rng.random(1200)
+        draw = draw if alarms else draw[who]
+        action = (draw < 1 / (1 + np.exp(-hidden * well))).astype(int)
+        paid = well + EFFECT * action + rng.normal(size=1200)
+        frame = pl.DataFrame({"who": who, "ward": rng.integers(0, 2, 1200), "a": action, "paid": paid})
+        log = Log(frame.sample(1200, shuffle=True, seed=seed), state="ward", action="a", reward="paid", group="who")
+        told.append(assess(log).confounded is not None)
+    assert told == 8 * [alarms]

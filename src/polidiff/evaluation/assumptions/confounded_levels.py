@@ -7,7 +7,9 @@ brings beyond what was expected, two rows of one level l have no covariance if t
 .. math:: C_a = \sum_l \sum_{i \ne j \in l} r_i u_j, \qquad
           \operatorname{var} C_a = \sum_l \sum_{i \ne j \in l} (r_i^2 u_j^2 + r_i u_i r_j u_j).
 
-For people and for stretches of the log, the rows are sums over episodes.
+For people and for stretches of the log, the rows are sums over episodes, less what an episode's own actions bring it.
+An action may be drawn once for a person, so people count as one draw each: the variance is at least
+:math:`\sum_l C_{a,l}^2`.
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ def moved_together(rows: EpisodeRows, people: IntArray | None, taken: FloatArray
         Outcomes beyond what was expected of them.
     """
     own = np.add.reduceat(taken, np.flatnonzero(rows.first))
+    brought = brought - own @ np.linalg.lstsq(own, brought, rcond=None)[0]
     levels = [people] if people is not None else [stretches(rows)[rows.first], short_stretches(rows)[rows.first]]
-    if not any(levels_move_both(level, own, brought, REJECTED / len(levels)) for level in levels):
+    rejected, once = REJECTED / len(levels), people is not None
+    if not any(levels_move_both(level, own, brought, rejected, once=once) for level in levels):
         return None
     whom = "when in the log that was" if people is None else "who it was"
     return f"what was decided and what came of it both depend on {whom}, beyond what the state records"
@@ -46,23 +50,28 @@ def short_stretches(rows: EpisodeRows) -> IntArray:
     return np.asarray(rows.episode // SHORT)
 
 
-def levels_move_both(level: IntArray, taken: FloatArray, brought: FloatArray, rejected: float = REJECTED) -> bool:
-    """Whether levels (n,) move actions (n, A) and outcomes (n, M), less what was expected of them, together."""
-    p_values = [2 * float(special.ndtr(-abs(_covariance(level, r, u)))) for r in taken.T for u in brought.T]
+def levels_move_both(
+    level: IntArray, taken: FloatArray, brought: FloatArray, rejected: float = REJECTED, *, once: bool = False
+) -> bool:
+    """Whether levels (n,) move actions (n, A) and outcomes (n, M), less what was expected of them, together.
+
+    `once`: whether actions may have been drawn once for a whole level.
+    """
+    p_values = [2 * float(special.ndtr(-abs(_covariance(level, r, u, once)))) for r in taken.T for u in brought.T]
     return min(p_values, default=1.0) * len(p_values) < rejected
 
 
-def _covariance(level: IntArray, r: FloatArray, u: FloatArray) -> float:
+def _covariance(level: IntArray, r: FloatArray, u: FloatArray, once: bool) -> float:
     """The covariance of rows of one level, in standard errors.
 
     Where rare actions and rare outcomes did not happen to meet, the pairs at hand scatter less than all pairs would.
     """
 
-    def over_pairs(one: FloatArray, other: FloatArray) -> float:
-        sums = np.bincount(level, one) * np.bincount(level, other)
-        return float(sums.sum() - (one * other).sum())
+    def over_pairs(one: FloatArray, other: FloatArray) -> FloatArray:
+        return np.bincount(level, one) * np.bincount(level, other) - np.bincount(level, one * other)
 
-    squares, everyone = (r**2, u**2), np.ones(len(level))
-    usual = over_pairs(everyone, everyone) * squares[0].mean() * squares[1].mean()
-    spread = max(over_pairs(*squares), usual) + over_pairs(r * u, r * u)
-    return over_pairs(r, u) / np.sqrt(spread) if spread > 0 else 0.0
+    squares, everyone, each = (r**2, u**2), np.ones(len(level)), over_pairs(r, u)
+    usual = over_pairs(everyone, everyone).sum() * squares[0].mean() * squares[1].mean()
+    spread = max(over_pairs(*squares).sum(), usual) + over_pairs(r * u, r * u).sum()
+    spread = max(spread, float(each @ each)) if once else spread
+    return float(each.sum() / np.sqrt(spread)) if spread > 0 else 0.0
