@@ -68,7 +68,7 @@ def _covariance(level: IntArray, r: FloatArray, u: FloatArray, once: bool) -> fl
     """
 
     def over_pairs(one: FloatArray, other: FloatArray) -> FloatArray:
-        return np.bincount(level, one) * np.bincount(level, other) - np.bincount(level, one * other)
+        return np.asarray(np.bincount(level, one) * np.bincount(level, other) - np.bincount(level, one * other), float)
 
     squares, everyone, each = (r**2, u**2), np.ones(len(level)), over_pairs(r, u)
     usual = over_pairs(everyone, everyone).sum() * squares[0].mean() * squares[1].mean()
