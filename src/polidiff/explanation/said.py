@@ -279,7 +279,9 @@ def _swaps(regions: Sequence[Region]) -> str:
         texts.pop(), shown.pop()
     told = [region for group in shown for region in group]
     features = list(dict.fromkeys(name for region in told for name in region.rule.features))
-    features = features if len("".join(features[:MOST_FEATURES])) < MOST_PLACED / 2 else [f"{len(features)} features"]
+    features = (
+        features if len("".join(features[:MOST_FEATURES])) < MOST_PLACED / 2 else [counted(len(features), "feature")]
+    )
     they = "The regions depend" if len(told) > 1 else "The region depends"
     depend = f" {they} on {few(features, most=MOST_FEATURES)}." if long and not names_states(told[0].rule) else ""
     parts = list(dict.fromkeys(name for region in told if region.direction for name in region.direction.also))
