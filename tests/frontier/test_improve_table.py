@@ -382,3 +382,18 @@ def test_past_the_time_limit_bounds_hold_within_limits_too_and_half_a_hull_is_no
     assert not cut.hull
     for plan in cut:
         assert plan.expected_return <= whole.at(plan.changes).expected_return + 1e-9 <= plan.bound + 2e-9
+
+
+def test_a_search_over_few_states_that_time_cut_short_claims_no_proof():
+    rng = np.random.default_rng(1)
+    moves, rewards = rng.dirichlet(np.full(30, 0.4), size=(30, 3)), rng.normal(size=(30, 3))
+    world = TabularMDP(moves, rewards, np.full(30, 1 / 30), absorbing=np.zeros(30, dtype=bool), discount=0.9)
+    current = rng.integers(0, 3, 30)
+    whole = improve(world, current, max_states=2, budget=2.0)
+    cut = improve(world, current, max_states=2, budget=2.0, time_limit=1e-6)
+    assert whole.best.proven
+    missed = whole.best.expected_return - cut.best.expected_return
+    assert missed > 0.1
+    assert not cut.best.proven
+    assert cut.best.bound >= whole.best.expected_return - 1e-9
+    assert cut.gap * (cut.optimum - cut.current_return) >= missed - 1e-9

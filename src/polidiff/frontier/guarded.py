@@ -34,6 +34,7 @@ from polidiff.worlds.checks import reached_over
 PROGRAMS = 4_000_000  # pairs of all linear programs that may be solved by default, about half a minute's worth
 MIXED = 1e-9  # visits from which a solution takes a pair
 LOOSE = 1e-9  # relative, by which the value of a program may be too low
+UNFINISHED = " (none was found before the limit; the search was not finished)"
 
 
 def solve_guarded(
@@ -198,8 +199,7 @@ def _refusal(
         return _binding(given, texts)
     if budget is not None and relaxation.solve(every, budget, clock).status == "infeasible":
         return f"{_joint_message(texts)} within {budget:g} expected changes"
-    unfinished = " (none was found before the limit; the search was not finished)" if proof.open else ""
-    return _joint_message(texts) + unfinished
+    return _joint_message(texts) + UNFINISHED * bool(proof.open)
 
 
 def _binding(problem: FrontierProblem, texts: tuple[str, ...]) -> str:

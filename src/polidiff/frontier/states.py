@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polidiff.errors import InfeasibleError
-from polidiff.frontier.guarded import best_reached
+from polidiff.frontier.guarded import UNFINISHED, best_reached
 from polidiff.frontier.hull import Hull
 from polidiff.frontier.large import hull_in_time
 from polidiff.frontier.problem import EXIT, FrontierProblem, Widened, made_to_end, widen
@@ -40,6 +40,7 @@ from polidiff.frontier.visits import (
 )
 from polidiff.progress import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.numbers import counted
 
 BEAM = 24  # sets kept per size and price by the first, heuristic pass
 CLOSED = 3  # changes left at which a set is closed
@@ -305,18 +306,21 @@ def solve_states(
     found = search.archive.renumbered(wide.narrow(search.archive.choices))
     found = found if budget is None else found.within(budget)
     if not len(found):
-        said = f"no plan that changes at most {most} states keeps {' and '.join(map(repr, texts))}"
+        said = f"no plan that changes at most {counted(most, 'state')} keeps {' and '.join(map(repr, texts))}"
+        said += UNFINISHED * np.isfinite(search.open_bound)
         best = best_reached(given or problem, texts)
         raise InfeasibleError(f"{said}; with any number of changes the best is {best}. Hint: loosen it, or change more")
-    returns = found.returns
-    bounds = np.maximum(returns, np.minimum(hull.bound(found.changes), search.open_bound))
-    bounds[-1] = max(returns[-1], min(bounds[-1], top))
+    returns, ceiling = found.returns, min(search.open_bound, max(float(found.returns[-1]), top))
+    last, most_changes = (found.changes[-1], far) if budget is None else (budget, budget)
+    asked, beyond = np.append(found.changes[:-1], last), np.append(found.changes[1:], most_changes)
+    bounds = np.maximum(returns, np.minimum(hull.bound(asked), ceiling))
+    between = np.minimum(hull.bound(beyond), ceiling) - returns  # what a plan that is not shown may return more
     return Solved(
         changes=found.changes,
         returns=returns,
         choices=found.choices,
         bounds=bounds,
-        gap=float((bounds - returns).max(initial=0.0)) / span_of(hull),
+        gap=float(between.max(initial=0.0)) / span_of(hull),
         hull=hull,
         nodes=search.nodes,
         stopped=bool(np.isfinite(search.open_bound)),
