@@ -88,7 +88,7 @@ def test_a_bound_on_cuts_is_told_apart_where_a_feature_has_more_values():
 def test_the_best_of_all_lists_is_what_branch_and_bound_proves(seed, limits):
     problem = problem_of(seed, side=3, **limits)
     marks = landmarks(problem)
-    every = best_lists(problem, 2)
+    every = best_lists(problem, 2, Clock())
     assert every[0].rules == ()
     for rules in (1, 2):
         proven = branch_and_bound(problem, marks, marks.current, rules, gap=0.0, nodes=50_000, clock=Clock())
@@ -114,7 +114,7 @@ def test_the_best_guarded_list_is_that_of_trying_all(seed):
     rules = [(move, box) for move in range(len(problem.row)) for box in boxes if len(box) <= 2]
     lists = [(), *((one,) for one in rules), *itertools.product(rules[::3], rules)]
     scores = [problem.score(one).expected_return for one in lists if problem.admits(one)]
-    every = best_lists(problem, 2)
+    every = best_lists(problem, 2, Clock())
     single = [problem.score((one,)).expected_return for one in rules if problem.admits((one,))]
     assert every[1].expected_return == pytest.approx(max([*single, every[0].expected_return]), abs=1e-9)
     assert every[2].expected_return >= max(scores) - 1e-9

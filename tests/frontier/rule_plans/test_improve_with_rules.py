@@ -338,6 +338,16 @@ def test_a_time_limit_is_told_and_what_no_list_was_found_for_is_open(seed):
         assert plan.expected_return <= plan.bound
 
 
+def test_a_gap_is_finite_where_time_is_up_and_the_current_policy_breaks_a_limit():
+    base = random_grid(1, side=6)
+    cost = np.random.default_rng(1).random((base.n_states, base.n_actions))
+    world = rebuilt(base, outcomes=[Outcome("cost", cost, prefer="less")])
+    options = {"max_rules": 2, "time_limit": 1e-6, "keep": ["cost<=current-0.05"]}
+    frontier = planned_with_rules(world, some_policy(base, 1), **options)
+    assert 0.5 < frontier.gap <= 1.0
+    assert "stopped by the time limit" in frontier.warnings
+
+
 def test_guarded_outcomes_are_kept_and_what_cannot_be_kept_is_an_error():
     base = random_grid(4)
     current = some_policy(base, 4)

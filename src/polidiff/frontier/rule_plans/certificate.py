@@ -57,7 +57,7 @@ def certify(
     """A bound for every number of rules, with the best lists known afterwards."""
     limit = node_budget(problem.model.size, clock) if nodes is None else nodes
     guarded = limit > 0 and problem.limited and problem.cells.complete  # bounds do not know of guards
-    every = best_lists(problem, len(best) - 1) if guarded else None
+    every = best_lists(problem, len(best) - 1, clock) if guarded else None
     if every is not None:
         return tuple(_exact(known, found) for known, found in zip(best, every, strict=True))
     if problem.limited and clock.seconds is None:

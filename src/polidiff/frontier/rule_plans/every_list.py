@@ -15,6 +15,7 @@ import numpy as np
 
 from polidiff.frontier.rule_plans.lists import ListedRule, Problem, Scored
 from polidiff.frontier.rule_plans.model import SMALL, exact_values
+from polidiff.progress import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.rules.cell_grid import Box, RuleList
 
@@ -63,10 +64,13 @@ class Parts:
         return rows
 
 
-def best_lists(problem: Problem, most: int) -> list[Scored] | None:
-    """The best list of at most 0, 1, …, `most` rules over all lists on the cuts; None where there are too many."""
+def best_lists(problem: Problem, most: int, clock: Clock) -> list[Scored] | None:
+    """The best list of at most 0, 1, …, `most` rules over all lists on the cuts; None where there are too many.
+
+    Too many also for the time that is left.
+    """
     model = problem.model
-    if model.loops or model.size > SMALL or (made := _distinct_rules(problem)) is None:
+    if clock.left() <= 0 or model.loops or model.size > SMALL or (made := _distinct_rules(problem)) is None:
         return None
     rules, rows = made
     parts, now = _parts(model.keep, rows)
@@ -77,7 +81,7 @@ def best_lists(problem: Problem, most: int) -> list[Scored] | None:
     plans, best = Plans(now, np.zeros(1, dtype=np.int64), first, first, _sums(problem, parts, now)), list[Scored]()
     for size in range(most + 1):
         if size:
-            if len(plans.literals) * len(rules) > MOST_WORK[parts.count > MOST_PLANS]:
+            if clock.left() <= 0 or len(plans.literals) * len(rules) > MOST_WORK[parts.count > MOST_PLANS]:
                 return None
             plans = _longer(problem, parts, plans, cost)
         best.append(_best(problem, plans, rules))

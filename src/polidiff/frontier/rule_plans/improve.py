@@ -43,6 +43,7 @@ CUTS = 63  # cells of a many-valued feature; features of few values are cut ever
 STOPPED = "stopped by the time limit"
 EARLIER = "the time limit leaves out what earlier methods find"
 COPYING = 0.5  # of the time, in which lists that imitate the optimum are learned
+HUNTING = 0.6  # of what is left then, in which lists are searched; the rest is for their proof
 
 
 def improve_with_rules(surrogate: Surrogate, options: ImproveOptions, clock: Clock | None = None) -> Frontier:
@@ -61,13 +62,14 @@ def improve_with_rules(surrogate: Surrogate, options: ImproveOptions, clock: Clo
     report("rules", 0.0, f"ceiling of these moves: {marks.ceiling:.6g}")
     copying = clock.share(COPYING)
     copies = imitations(problem, marks, most, options.seed, copying) if most else {}
-    best = _searched(problem, marks, copies, most, clock)
+    hunt = clock.share(HUNTING)
+    best = _searched(problem, marks, copies, most, hunt)
     proofs = certify(problem, marks, best, gap=options.gap, nodes=surrogate.node_limit, clock=clock)
     if not any(np.isfinite(proof.best.expected_return) for proof in proofs):
         raise InfeasibleError(_not_kept(world, limits, most))
     frame, warnings = _frame(surrogate, problem, marks, options, clock)
-    clock.stopped |= copying.stopped
     late = (EARLIER,) if copying.stopped or clock.over() else ()
+    clock.stopped |= copying.stopped or hunt.stopped
     stopped = (STOPPED, *late) if clock.stopped else ()
     plans = _plans(frame, marks, proofs)
     if plans[0].rules:  # the current policy breaks a limit
@@ -119,12 +121,9 @@ def _support(least: float | None, visits: FloatArray, states: IntArray) -> Suppo
 def _searched(
     problem: Problem, marks: Landmarks, copies: dict[str, list[RuleList]], most: int, clock: Clock
 ) -> tuple[Scored, ...]:
-    """The best list found of each size, from lists by imitation on; at most three fifths of the time go here."""
+    """The best list found of each size, from lists by imitation on."""
     seeds = [admissible(problem, marks, rules) for lists in copies.values() for rules in lists]
-    hunt = clock.share(0.6)
-    best = search(problem, marks, most, seeds=seeds, clock=hunt)
-    clock.stopped |= hunt.stopped
-    return best
+    return search(problem, marks, most, seeds=seeds, clock=clock)
 
 
 def _not_kept(world: TabularMDP, limits: Sequence[Limit], most: int) -> str:
@@ -155,8 +154,13 @@ def _plans(frame: Frame, marks: Landmarks, proofs: Sequence[Bound]) -> tuple[Pla
 
 
 def _open(marks: Landmarks, proofs: Sequence[Bound]) -> float:
-    """The largest gap over all numbers of rules: a search that was stopped may have found no list of some."""
-    hidden = max(proof.value - proof.best.expected_return for proof in proofs)
+    """The largest gap over all numbers of rules: a search that was stopped may have found no list of some.
+
+    Where none that keeps the limits is known, against the current policy.
+    """
+    known = (proof.best.expected_return for proof in proofs)
+    now = marks.current.expected_return
+    hidden = max(p.value - (best if np.isfinite(best) else now) for p, best in zip(proofs, known, strict=True))
     return max(0.0, hidden) / marks.span if marks.span > marks.tolerance else 0.0
 
 
