@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from polidiff import Log, explain
 from polidiff.cli.main import run
 
 CASE = {"single": "cat = {}", "features": "s = {}", "states": "state = {}"}
@@ -135,3 +136,14 @@ def test_a_log_of_few_people_is_still_made_a_study_of(said):
     pl.DataFrame({"act": ["go", "stay", "go"] * 3, "x": range(9), "paid": [0, 1, 1] * 3}).write_csv("d.csv")
     said("init", "d.csv", "-o", "study.toml", "--yes")
     assert 'proposed = "always:go"' in Path("study.toml").read_text(encoding="utf-8")
+
+
+def test_an_action_that_two_people_got_in_most_decisions_is_not_named():
+    rng, who = np.random.default_rng(0), np.r_[np.repeat(np.arange(60), 2), np.repeat([100, 101], 150)]
+    often = np.where(who >= 100, rng.random(len(who)) < 0.7, False)
+    action = np.where(often, "RARE", np.array(["A", "B"])[rng.integers(0, 2, len(who))])
+    frame = pl.DataFrame(
+        {"who": who, "ward": rng.integers(0, 2, len(who)), "a": action, "y": rng.normal(size=len(who))}
+    )
+    told = explain(Log(frame, state="ward", action="a", reward="y", group="who"), "log", "always:B")
+    assert "RARE" not in json.dumps(told.to_dict())

@@ -38,7 +38,7 @@ class Limit:
 
     def decisions(self, support: Support) -> float:
         """In a region; of several by one person each is one, so a share of them is no share of people."""
-        return max(support.episodes, support.share * float(self.world.facts.get("rows", 0)))
+        return _decisions(support, self.world)
 
     def names(self, feature: str, value: object) -> bool:
         """Whether a category or state may be named; without counts, there is nothing against it."""
@@ -61,9 +61,14 @@ class Limit:
         return f"an action that few took ({names.index(name) if name in names else name})"
 
 
+def _decisions(support: Support, world: WorldSummary) -> float:
+    return max(support.episodes, support.share * float(world.facts.get("rows", 0)))
+
+
 def actions_told(record: Explanation | Frontier, least: int) -> frozenset[str]:
     """Actions that may be named: nobody took them, enough did, or a policy gives them to enough.
 
+    Others than those who get it have a decision each at least, which leaves so many people as get it for certain.
     Plans do not say how many get what they change, but what they give was tried often enough to be offered.
     """
     world = record.world
@@ -72,6 +77,7 @@ def actions_told(record: Explanation | Frontier, least: int) -> frozenset[str]:
         edits = ((plan.patch, edit) for plan in record.plans for edit in plan.patch.changing)
         return frozenset(told | {patch.swap(edit)[1] for patch, edit in edits})
     for support in (region.support for region in record.regions):
+        others, decisions = support.episodes - least + 0.5, _decisions(support, world)
         given = ((entry.action, max(entry.current, entry.proposed)) for entry in support.actions)
-        told |= {action for action, share in given if share * support.episodes > least - 0.5}
+        told |= {action for action, share in given if (1 - share) * decisions < others}
     return frozenset(told)
