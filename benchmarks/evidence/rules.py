@@ -98,7 +98,7 @@ def trees(results: Results) -> Table:
             "list, at most 2^d − 1 comparisons", "list, at most 2^d − 1 rules")  # fmt: skip
     rows = [
         [
-            row["table"] + ("*" if "lists" in row.get("earlier", ()) else ""),
+            row["table"],
             f"{row['states']} × {row['actions']}",
             str(row["depth"]),
             f"{row['one action']:.4g}",
