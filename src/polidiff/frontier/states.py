@@ -307,7 +307,7 @@ def solve_states(
     found = found if budget is None else found.within(budget)
     if not len(found):
         said = f"no plan that changes at most {counted(most, 'state')} keeps {' and '.join(map(repr, texts))}"
-        said += UNFINISHED * np.isfinite(search.open_bound)
+        said += UNFINISHED * bool(np.isfinite(search.open_bound))
         best = best_reached(given or problem, texts)
         raise InfeasibleError(f"{said}; with any number of changes the best is {best}. Hint: loosen it, or change more")
     returns, ceiling = found.returns, min(search.open_bound, max(float(found.returns[-1]), top))
