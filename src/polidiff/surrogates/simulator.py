@@ -202,14 +202,15 @@ class PlayedGrid(PlayedCells):
         lost = [action.name for action, count in zip(self.world.actions, met, strict=True) if not count]
         which = "No action" if len(lost) == len(met) else f"Not {', '.join(lost[:7])}: no such action"
         rare = f"{which} was played at least {self.games.least} times in any cell; rules cannot prescribe it."
-        frozen = "Every state that was met is frozen: nothing may change."
+        if self.options.freeze and not self.counts.moves.any():
+            rare = "Every state that was met is frozen: nothing may change."
         return (
             *self._undecided(plans),
             *self._fewer_rules(plans),
             *self.hurried(),
             f"Plans were searched in a table over {self.games.cells.size} cells that was learned by playing: better "
             "ones may exist. Returns and gains are of episodes that neither made the table nor chose a plan.",
-            *((rare if self.counts.moves.any() else frozen,) if lost else ()),
+            *((rare,) if lost else ()),
         )
 
     def _fewer_rules(self, plans: Sequence[Plan]) -> tuple[str, ...]:

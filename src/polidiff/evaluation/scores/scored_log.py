@@ -189,8 +189,7 @@ class ScoredLog:
     @cached_property
     def by_time(self) -> ScoredLog | None:
         """The log with its stretch as a feature, where decisions and outcomes depend on the time and this mends it."""
-        single = self._one_draw.single
-        if single is None or self.chances.known or self._people is not None or self.together is None:
+        if self.single is None or self.chances.known or self._people is not None or self.together is None:
             return None
         rows, order = self._in_log
         part = np.empty(len(order), dtype=np.int64)
